@@ -1,7 +1,8 @@
 //! The cost of store operations, each as a ratio to a floor measured in the same run.
 //!
-//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure, `OVERKEEP_BENCH_RECORDS`
-//! sets the number of records in the file that is checked and copied as a whole.
+//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure,
+//! `OVERKEEP_BENCH_RECORDS` sets the number of records in the file that is checked and copied as a
+//! whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
@@ -23,7 +24,9 @@ use std::{
 
 use overkeep::testing::{
     clock::Timestamp,
-    entity::{Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup},
+    entity::{
+        Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup,
+    },
     error::Result,
     query::{Query, Type, Window},
     store::{KindEntry, ListPlan, Progress, Scope, Store, encode},
@@ -44,10 +47,23 @@ impl<const HISTORY: bool> Stateful for Row<HISTORY> {
 }
 
 impl<const HISTORY: bool> Entity for Row<HISTORY> {
-    const KIND: Kind = Kind { name: "thing", path: "things", noun: "thing" };
-    const FIELDS: &'static [Field<Self>] =
-        &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
-    const LOGGED: Logged = if HISTORY { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
+    const KIND: Kind = Kind {
+        name: "thing",
+        path: "things",
+        noun: "thing",
+    };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into()),
+    ];
+    const LOGGED: Logged = if HISTORY {
+        Logged::Changes {
+            secret: &[],
+            quiet: &[],
+        }
+    } else {
+        Logged::Nothing
+    };
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
@@ -65,14 +81,22 @@ fn thing<const HISTORY: bool>(n: u64) -> Record<Row<HISTORY>> {
     Record::new(
         Id::from_text(id),
         Timestamp::from_millis(n as i64),
-        Row { name: format!("thing number {n}"), roles, text: "x".repeat(340) },
+        Row {
+            name: format!("thing number {n}"),
+            roles,
+            text: "x".repeat(340),
+        },
     )
 }
 
 fn main() {
-    let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    let home =
+        std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
-    println!("record: {} bytes encoded\n", encode(&thing::<true>(1)).expect("bytes").len());
+    println!(
+        "record: {} bytes encoded\n",
+        encode(&thing::<true>(1)).expect("bytes").len()
+    );
     writes(directory.path());
     history(directory.path());
     reads(directory.path());
@@ -80,10 +104,13 @@ fn main() {
 }
 
 fn writes(directory: &Path) {
-    println!("{:<22}{:>12}{:>12}{:>10}{:>8}{:>16}", "durable writes", "per second", "fdatasyncs", "x floor", "goal", "CPU us each");
+    println!(
+        "{:<22}{:>12}{:>12}{:>10}{:>8}{:>16}",
+        "durable writes", "per second", "fdatasyncs", "x floor", "goal", "CPU us each"
+    );
     for (writers, goal) in [(1, "0.40"), (16, ""), (64, "2.50"), (256, "3.00")] {
-        // Measured in alternation, because the speed of a shared disk changes within seconds; the median of five
-        // rounds.
+        // Measured in alternation, because the speed of a shared disk changes within seconds; the
+        // median of five rounds.
         let mut rounds: Vec<(f64, f64, f64, f64)> = (0..5)
             .map(|n| {
                 let before = fdatasyncs(&directory.join("floor"));
@@ -94,30 +121,51 @@ fn writes(directory: &Path) {
             .collect();
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (ratio, rate, floor, cpu) = rounds[2];
-        println!("{:<22}{rate:>12.0}{floor:>12.0}{ratio:>10.2}{goal:>8}{cpu:>16.0}", format!("{writers} at a time"));
+        println!(
+            "{:<22}{rate:>12.0}{floor:>12.0}{ratio:>10.2}{goal:>8}{cpu:>16.0}",
+            format!("{writers} at a time")
+        );
     }
     println!();
 }
 
-/// The share of the history in a write: the same records with and without history, in alternation, so that both meet
-/// the same disk load; the median of many rounds.
+/// The share of the history in a write: the same records with and without history, in alternation,
+/// so that both meet the same disk load; the median of many rounds.
 fn history(directory: &Path) {
-    println!("{:<22}{:>12}{:>12}{:>10}{:>8}", "what history costs", "us without", "us with", "slower", "goal");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    println!(
+        "{:<22}{:>12}{:>12}{:>10}{:>8}",
+        "what history costs", "us without", "us with", "slower", "goal"
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     for (writers, turns, goal) in [(1, 2_000, "15 %"), (64, 200, "")] {
-        let open = |name: &str, kinds| stores::start(&directory.join(format!("{name}-{writers}")), kinds);
-        let (without_history, with_history) = (open("without", KINDS_WITHOUT_HISTORY), open("with", KINDS));
+        let open =
+            |name: &str, kinds| stores::start(&directory.join(format!("{name}-{writers}")), kinds);
+        let (without_history, with_history) =
+            (open("without", KINDS_WITHOUT_HISTORY), open("with", KINDS));
         let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         for turn in 0..turns {
-            times[0].push(runtime.block_on(together::<false>(&without_history, turn * writers, writers)));
-            times[1].push(runtime.block_on(together::<true>(&with_history, turn * writers, writers)));
+            times[0].push(runtime.block_on(together::<false>(
+                &without_history,
+                turn * writers,
+                writers,
+            )));
+            times[1].push(runtime.block_on(together::<true>(
+                &with_history,
+                turn * writers,
+                writers,
+            )));
         }
         let [without, with] = times.map(|mut times| {
             times.sort_by(f64::total_cmp);
             times[times.len() / 2]
         });
         let cost = format!("{:.0} %", (with / without - 1.0) * 100.0);
-        println!("{:<22}{without:>12.0}{with:>12.0}{cost:>10}{goal:>8}", format!("{writers} at a time"));
+        println!(
+            "{:<22}{without:>12.0}{with:>12.0}{cost:>10}{goal:>8}",
+            format!("{writers} at a time")
+        );
     }
     println!();
 }
@@ -125,29 +173,44 @@ fn history(directory: &Path) {
 /// Microseconds until so many writes, all started at once, are on disk.
 async fn together<const HISTORY: bool>(store: &Store, first: u64, count: u64) -> f64 {
     let start = Instant::now();
-    let writes = (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<HISTORY>(n))));
+    let writes =
+        (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<HISTORY>(n))));
     for write in futures_util::future::join_all(writes).await {
         write.expect("a write");
     }
     start.elapsed().as_secs_f64() * 1e6
 }
 
-/// Rewrites of a page in a file of full length, one at a time, each followed by fdatasync, per second.
+/// Rewrites of a page in a file of full length, one at a time, each followed by fdatasync, per
+/// second.
 fn fdatasyncs(path: &Path) -> f64 {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");
-    file.write_all_at(&vec![1; 1 << 20], 0).and_then(|()| file.sync_all()).expect("a page");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .expect("a file");
+    file.write_all_at(&vec![1; 1 << 20], 0)
+        .and_then(|()| file.sync_all())
+        .expect("a page");
     let (start, mut count) = (Instant::now(), 0_u64);
     while start.elapsed() < Duration::from_millis(400) {
-        file.write_all_at(&[count as u8; 4096], count % 256 * 4096).and_then(|()| file.sync_data()).expect("a sync");
+        file.write_all_at(&[count as u8; 4096], count % 256 * 4096)
+            .and_then(|()| file.sync_data())
+            .expect("a sync");
         count += 1;
     }
     count as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Writes per second, and microseconds of CPU per write, with so many tasks that each write one after the other.
+/// Writes per second, and microseconds of CPU per write, with so many tasks that each write one
+/// after the other.
 fn written(path: &Path, writers: usize) -> (f64, f64) {
     let store = stores::start(path, KINDS);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .expect("a runtime");
     let next = Arc::new(AtomicU64::new(0));
     let (start, cpu) = (Instant::now(), cpu());
     let tasks: Vec<_> = (0..writers)
@@ -161,16 +224,28 @@ fn written(path: &Path, writers: usize) -> (f64, f64) {
             })
         })
         .collect();
-    tasks.into_iter().for_each(|task| runtime.block_on(task).expect("a task"));
+    tasks
+        .into_iter()
+        .for_each(|task| runtime.block_on(task).expect("a task"));
     let count = next.load(Relaxed) as f64;
-    (count / start.elapsed().as_secs_f64(), (self::cpu() - cpu) / count * 1e6)
+    (
+        count / start.elapsed().as_secs_f64(),
+        (self::cpu() - cpu) / count * 1e6,
+    )
 }
 
 /// Seconds of CPU this process has used.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks: u64 =
-        stat.rsplit(')').next().unwrap_or_default().split(' ').skip(12).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
+    let ticks: u64 = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .skip(12)
+        .take(2)
+        .filter_map(|word| word.parse::<u64>().ok())
+        .sum();
     ticks as f64 / 100.0
 }
 
@@ -178,37 +253,101 @@ fn reads(directory: &Path) {
     let store = stores::start(&directory.join("reads"), KINDS);
     let start = Instant::now();
     for first in (0..MANY).step_by(10_000) {
-        store.write_blocking(move |tx| (first..first + 10_000).try_for_each(|n| tx.insert(thing::<true>(n)))).expect("a write");
+        store
+            .write_blocking(move |tx| {
+                (first..first + 10_000).try_for_each(|n| tx.insert(thing::<true>(n)))
+            })
+            .expect("a write");
     }
-    println!("{:<54}{:>12}{:>12}", format!("reads, of {MANY} records"), "us", "x floor");
-    println!("{:<54}{:>12.1}", "loading them, each", start.elapsed().as_secs_f64() * 1e6 / MANY as f64);
+    println!(
+        "{:<54}{:>12}{:>12}",
+        format!("reads, of {MANY} records"),
+        "us",
+        "x floor"
+    );
+    println!(
+        "{:<54}{:>12.1}",
+        "loading them, each",
+        start.elapsed().as_secs_f64() * 1e6 / MANY as f64
+    );
     let bytes = encode(&thing::<true>(1)).expect("bytes");
     let id = thing::<true>(1).id;
-    let floor = timed(20_000, |_| drop(black_box(overkeep::testing::store::decode::<Row<true>>(id.as_str(), &bytes))));
-    println!("{:<54}{floor:>12.2}{:>12}", "decoding one from memory", "1.0");
-    let row = |name: &str, each: f64, units: f64| println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor);
-    row("opening a read", timed(20_000, |_| drop(store.read(|_| Ok(())))), 1.0);
+    let floor = timed(20_000, |_| {
+        drop(black_box(overkeep::testing::store::decode::<Row<true>>(
+            id.as_str(),
+            &bytes,
+        )))
+    });
+    println!(
+        "{:<54}{floor:>12.2}{:>12}",
+        "decoding one from memory", "1.0"
+    );
+    let row = |name: &str, each: f64, units: f64| {
+        println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor)
+    };
+    row(
+        "opening a read",
+        timed(20_000, |_| drop(store.read(|_| Ok(())))),
+        1.0,
+    );
     let ids: Vec<Id<Row>> = (0..20_000).map(|n| thing::<true>(n * 5).id).collect();
-    row("point read", timed(20_000, |n| drop(black_box(store.read(|tx| tx.get(&ids[n as usize]))))), 1.0);
+    row(
+        "point read",
+        timed(20_000, |n| {
+            drop(black_box(store.read(|tx| tx.get(&ids[n as usize]))))
+        }),
+        1.0,
+    );
     row(
         "ten of them in one read",
-        timed(5_000, |n| drop(store.read(|tx| ids.iter().skip(n as usize).take(10).try_for_each(|id| tx.get(id).map(drop))))),
+        timed(5_000, |n| {
+            drop(store.read(|tx| {
+                ids.iter()
+                    .skip(n as usize)
+                    .take(10)
+                    .try_for_each(|id| tx.get(id).map(drop))
+            }))
+        }),
         10.0,
     );
     let list = |text: &str| {
         let query = Query::parse(text, FilterNames::<Row>::ALL).expect("a query");
         let window = Window::new(&query, None, None);
-        let list = || store.read(|tx| ListPlan::<Row>::of(query.clone(), window, Scope::All).page(tx)).expect("a page");
+        let list = || {
+            store
+                .read(|tx| ListPlan::<Row>::of(query.clone(), window, Scope::All).page(tx))
+                .expect("a page")
+        };
         assert!(list().total > 0);
-        let count = if text.contains("sort") || text.contains("contains") { 5 } else { 200 };
+        let count = if text.contains("sort") || text.contains("contains") {
+            5
+        } else {
+            200
+        };
         timed(count, |_| drop(black_box(list())))
     };
     row("page of 500", list("true limit 500"), 500.0);
-    row("page of 500, 50,000 in", list("true skip 50000 limit 500"), 500.0);
+    row(
+        "page of 500, 50,000 in",
+        list("true skip 50000 limit 500"),
+        500.0,
+    );
     row("name = \"..\"", list("name = \"thing number 4711\""), 1.0);
-    row("anyOf(roles) = \"..\", 2,000 match", list("anyOf(roles) = \"role 7\""), 2_000.0);
-    row("name contains \"..\" over all", list("name contains \"9999\""), MANY as f64);
-    row("sort by name over all, page of 10", list("true sort by name desc"), MANY as f64);
+    row(
+        "anyOf(roles) = \"..\", 2,000 match",
+        list("anyOf(roles) = \"role 7\""),
+        2_000.0,
+    );
+    row(
+        "name contains \"..\" over all",
+        list("name contains \"9999\""),
+        MANY as f64,
+    );
+    row(
+        "sort by name over all, page of 10",
+        list("true sort by name desc"),
+        MANY as f64,
+    );
     row(
         "visiting all",
         timed(5, |_| {
@@ -230,12 +369,16 @@ const BESIDE: u64 = 16;
 
 /// Checking and copying the whole file, and the effect on concurrent writers.
 fn whole(directory: &Path) {
-    let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| records.parse().expect("a number of records"));
+    let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| {
+        records.parse().expect("a number of records")
+    });
     let path = directory.join("whole");
     let store = stores::start(&path, KINDS);
     for first in (0..records).step_by(10_000) {
         store
-            .write_blocking(move |tx| (first..records.min(first + 10_000)).try_for_each(|n| tx.insert(thing::<true>(n))))
+            .write_blocking(move |tx| {
+                (first..records.min(first + 10_000)).try_for_each(|n| tx.insert(thing::<true>(n)))
+            })
             .expect("a write");
     }
     let floor = seconds(|| assert!(black_box(read_through(&path)) > 0));
@@ -249,20 +392,48 @@ fn whole(directory: &Path) {
     );
     println!("{:<36}{floor:>10.2}{:>10}", "reading all its bytes", "1.0");
     let (quiet, longest, _) = while_writing(&store, || std::thread::sleep(Duration::from_secs(3)));
-    println!("{:<36}{:>28}{:>22}", format!("{BESIDE} writers, quiet"), "", format!("1.00, {longest:.0} ms"));
-    let check = || assert_eq!(store.check(&Progress::default()).expect("a check").findings, []);
+    println!(
+        "{:<36}{:>28}{:>22}",
+        format!("{BESIDE} writers, quiet"),
+        "",
+        format!("1.00, {longest:.0} ms")
+    );
+    let check = || {
+        assert_eq!(
+            store.check(&Progress::default()).expect("a check").findings,
+            []
+        )
+    };
     let alone = seconds(check);
-    println!("{:<36}{alone:>10.2}{:>10.1}{:>8}", "checking it, alone", alone / floor, "5 s");
+    println!(
+        "{:<36}{alone:>10.2}{:>10.1}{:>8}",
+        "checking it, alone",
+        alone / floor,
+        "5 s"
+    );
     let row = |name: &str, goal: &str, (rate, longest, time): (f64, f64, f64)| {
         let beside = format!("{:.2}, {longest:.0} ms", rate / quiet);
-        println!("{name:<36}{time:>10.2}{:>10.1}{goal:>8}{beside:>22}", time / floor);
+        println!(
+            "{name:<36}{time:>10.2}{:>10.1}{goal:>8}{beside:>22}",
+            time / floor
+        );
     };
-    row("checking it, beside writers", "", while_writing(&store, check));
+    row(
+        "checking it, beside writers",
+        "",
+        while_writing(&store, check),
+    );
     let copy = directory.join("copy");
     row(
         "a snapshot, beside writers",
         "0.35",
-        while_writing(&store, || drop(store.snapshot(&copy, &Progress::default()).expect("a snapshot"))),
+        while_writing(&store, || {
+            drop(
+                store
+                    .snapshot(&copy, &Progress::default())
+                    .expect("a snapshot"),
+            )
+        }),
     );
 }
 
@@ -278,13 +449,18 @@ fn read_through(path: &Path) -> u64 {
     loop {
         match file.read(&mut bytes).expect("bytes") {
             0 => return sum,
-            read => sum += bytes[..read].iter().map(|byte| u64::from(*byte)).sum::<u64>(),
+            read => {
+                sum += bytes[..read]
+                    .iter()
+                    .map(|byte| u64::from(*byte))
+                    .sum::<u64>()
+            }
         }
     }
 }
 
-/// Does something while others write. Returns the writes per second, the longest write in milliseconds, and the
-/// duration in seconds.
+/// Does something while others write. Returns the writes per second, the longest write in
+/// milliseconds, and the duration in seconds.
 fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
     let over = AtomicBool::new(false);
@@ -292,7 +468,11 @@ fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
         let (mut count, mut longest) = (0, 0.0_f64);
         while !over.load(Relaxed) {
             let record = thing::<true>(NEXT.fetch_add(1, Relaxed));
-            longest = longest.max(seconds(|| store.write_blocking(|tx| tx.insert(record)).expect("a write")));
+            longest = longest.max(seconds(|| {
+                store
+                    .write_blocking(|tx| tx.insert(record))
+                    .expect("a write")
+            }));
             count += 1;
         }
         (count, longest)
@@ -301,9 +481,18 @@ fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
         let writers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(write)).collect();
         let time = seconds(act);
         over.store(true, Relaxed);
-        let done: Vec<(u64, f64)> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let done: Vec<(u64, f64)> = writers
+            .into_iter()
+            .map(|writer| writer.join().expect("a writer"))
+            .collect();
         let count: u64 = done.iter().map(|(count, _)| count).sum();
-        (count as f64 / time, done.iter().map(|(_, longest)| longest * 1e3).fold(0.0, f64::max), time)
+        (
+            count as f64 / time,
+            done.iter()
+                .map(|(_, longest)| longest * 1e3)
+                .fold(0.0, f64::max),
+            time,
+        )
     })
 }
 

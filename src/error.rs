@@ -1,6 +1,7 @@
 //! The errors of the domain. `http/error.rs` maps them to the wire.
 //!
-//! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant carries a secret.
+//! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant
+//! carries a secret.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +14,26 @@ const LIMIT: usize = 20;
 /// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No record of this kind has this id. `field` names the member of a body that held the id, if one did.
+    /// No record of this kind has this id. `field` names the member of a body that held the id, if
+    /// one did.
     #[error("{kind} with id {id} not found")]
-    NotFound { kind: &'static str, id: String, field: Option<String> },
+    NotFound {
+        kind: &'static str,
+        id: String,
+        field: Option<String>,
+    },
     /// A member of a body, a query parameter or a header breaks a rule.
     #[error("{field}: {reason}")]
-    Invalid { field: String, reason: String, value: String },
+    Invalid {
+        field: String,
+        reason: String,
+        value: String,
+    },
     /// A value that must be unique is taken.
     #[error("{field} must be unique")]
     Duplicate { field: String, value: String },
-    /// Several rules that one request breaks: at least two errors, none of them `Several`. An answer with room for only one error shows the
-    /// first.
+    /// Several rules that one request breaks: at least two errors, none of them `Several`. An
+    /// answer with room for only one error shows the first.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
     /// The request lacks something that cannot be attributed to a single member.
@@ -40,7 +50,10 @@ pub enum Error {
     Sort(String),
     /// The record cannot be deleted while other records refer to it; `by` lists their ids.
     #[error("{field}: referenced by {by:?}")]
-    Referenced { field: &'static str, by: Vec<String> },
+    Referenced {
+        field: &'static str,
+        by: Vec<String>,
+    },
     /// A request names something that does not exist or conflicts with the rest of the request.
     #[error("{0}")]
     BadReference(String),
@@ -62,10 +75,12 @@ pub enum Error {
     /// The certificate with this fingerprint already belongs to an authenticator.
     #[error("the certificate is in use")]
     CertificateInUse { fingerprint: String },
-    /// Every policy that grants the right has a failing posture check. Maps a policy's id to its failing checks.
+    /// Every policy that grants the right has a failing posture check. Maps a policy's id to its
+    /// failing checks.
     #[error("every policy that grants this right has a failing posture check")]
     InvalidPosture(BTreeMap<String, Vec<FailedCheck>>),
-    /// The certificate that should prove the possession of an authority's key does not. The text is half a sentence.
+    /// The certificate that should prove the possession of an authority's key does not. The text is
+    /// half a sentence.
     #[error("{0}")]
     ProofRefused(String),
     /// A rejection that has its own code on the wire.
@@ -76,7 +91,11 @@ pub enum Error {
     Busy { retry_after: u32 },
     /// A stored record cannot be read: its checksum or its bytes are wrong.
     #[error("the stored {kind} {id} is damaged: {reason}")]
-    Damaged { kind: &'static str, id: String, reason: String },
+    Damaged {
+        kind: &'static str,
+        id: String,
+        reason: String,
+    },
     /// The file cannot be read or written at the moment.
     #[error("storage: {0}")]
     Storage(String),
@@ -132,9 +151,13 @@ pub enum Refusal {
     WrongCurrentPassword,
     #[error("the certificate is not the extended certificate that awaits confirmation")]
     InvalidClientCert,
-    #[error("the connection presented no client certificate that the certificate authority issued and that is valid now")]
+    #[error(
+        "the connection presented no client certificate that the certificate authority issued and that is valid now"
+    )]
     CertFailedValidation,
-    #[error("the certificate authority is not verified, or is not enabled for this enrollment method")]
+    #[error(
+        "the certificate authority is not verified, or is not enabled for this enrollment method"
+    )]
     EnrollmentCaNotValid,
     #[error("this controller has no third-party certificate authority to enroll with")]
     EnrollmentNoValidCas,
@@ -152,7 +175,9 @@ pub enum Refusal {
     InvalidCommonName,
     #[error("an edge router can only be changed under /edge-routers")]
     CannotUpdateRouter,
-    #[error("a database operation is running, or one was started less than a minute ago; try again later")]
+    #[error(
+        "a database operation is running, or one was started less than a minute ago; try again later"
+    )]
     RateLimited,
     #[error("the body is larger than the limit of this operation")]
     TooLarge,
@@ -171,12 +196,22 @@ pub enum Refusal {
 }
 
 impl Error {
-    /// A rule that the member `field` breaks. `value` is shown to the sender, so it must not be a secret.
-    pub fn invalid(field: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
-        Self::Invalid { field: field.into(), reason: reason.into(), value: value.into() }
+    /// A rule that the member `field` breaks. `value` is shown to the sender, so it must not be a
+    /// secret.
+    pub fn invalid(
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self::Invalid {
+            field: field.into(),
+            reason: reason.into(),
+            value: value.into(),
+        }
     }
 
-    /// Collects the failures of several checks of one request. A failure of storage or of this program is returned at once and alone.
+    /// Collects the failures of several checks of one request. A failure of storage or of this
+    /// program is returned at once and alone.
     ///
     /// # Errors
     /// The error of the only failing check, or [`Error::Several`] in the order of the checks.
@@ -186,7 +221,9 @@ impl Error {
             match check {
                 Ok(()) => {}
                 Err(Self::Several(more)) => refused.extend(more),
-                Err(fault @ (Self::Storage(_) | Self::Damaged { .. } | Self::Internal(_))) => return Err(fault),
+                Err(fault @ (Self::Storage(_) | Self::Damaged { .. } | Self::Internal(_))) => {
+                    return Err(fault);
+                }
                 Err(other) => refused.push(other),
             }
         }
@@ -196,14 +233,22 @@ impl Error {
     /// Joins errors into one; `None` if there is none. Only the first [`LIMIT`] are kept.
     pub fn several(mut errors: Vec<Self>) -> Option<Self> {
         errors.truncate(LIMIT);
-        if errors.len() > 1 { Some(Self::Several(errors)) } else { errors.pop() }
+        if errors.len() > 1 {
+            Some(Self::Several(errors))
+        } else {
+            errors.pop()
+        }
     }
 
     /// The same error, attributed to a member of the request instead of the path.
     #[must_use]
     pub(crate) fn in_field(self, name: &str) -> Self {
         match self {
-            Self::NotFound { kind, id, .. } => Self::NotFound { kind, id, field: Some(name.into()) },
+            Self::NotFound { kind, id, .. } => Self::NotFound {
+                kind,
+                id,
+                field: Some(name.into()),
+            },
             other => other,
         }
     }

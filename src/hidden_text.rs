@@ -1,13 +1,14 @@
-//! Characters that a terminal obeys or that nobody sees: control characters, those that change the direction of text, and those without
-//! width. Text of others is printed with escapes in their place, so that it can neither forge lines nor look like another text.
+//! Characters that a terminal obeys or that nobody sees: control characters, those that change the
+//! direction of text, and those without width. Text of others is printed with escapes in their
+//! place, so that it can neither forge lines nor look like another text.
 //!
-//! Every place that prints text of others uses these functions. What accepts or rejects such text is decided by its reader.
+//! Every place that prints text of others uses these functions. What accepts or rejects such text
+//! is decided by its reader.
 
 use crate::error::{Error, Result};
 
 /// Why such a text is rejected.
-pub(crate) const REASON: &str =
-    "must not contain control characters, characters that change the direction of text, or characters without width";
+pub(crate) const REASON: &str = "must not contain control characters, characters that change the direction of text, or characters without width";
 
 /// Whether a text shows something else than it holds.
 pub(crate) fn is_hidden(letter: char) -> bool {
@@ -34,34 +35,54 @@ pub(crate) fn is_in(text: &str) -> bool {
 /// # Errors
 /// It has such characters. The error names the member.
 pub(crate) fn check(member: &str, text: &str) -> Result<()> {
-    if is_in(text) { Err(Error::invalid(member, REASON, shown(text))) } else { Ok(()) }
+    if is_in(text) {
+        Err(Error::invalid(member, REASON, shown(text)))
+    } else {
+        Ok(())
+    }
 }
 
 /// The text as one line, with escapes such as `\n` and `\u{1b}` in place of such characters.
 pub(crate) fn shown(text: &str) -> String {
-    escaped(text, |_| false, |out, letter| out.extend(letter.escape_default()))
+    escaped(
+        text,
+        |_| false,
+        |out, letter| out.extend(letter.escape_default()),
+    )
 }
 
 /// The same for a text of several lines.
 pub(crate) fn shown_lines(text: &str) -> String {
-    escaped(text, |letter| letter == '\n', |out, letter| out.extend(letter.escape_default()))
+    escaped(
+        text,
+        |letter| letter == '\n',
+        |out, letter| out.extend(letter.escape_default()),
+    )
 }
 
-/// JSON text with escapes of JSON in place of such characters, so that it means the same. The line breaks between values stay.
+/// JSON text with escapes of JSON in place of such characters, so that it means the same. The line
+/// breaks between values stay.
 pub(crate) fn json(text: &str) -> String {
     let unit = |out: &mut String, letter: char| {
-        letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        letter
+            .encode_utf16(&mut [0; 2])
+            .iter()
+            .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
     };
     escaped(text, |letter| letter == '\n', unit)
 }
 
-/// The mark of [`marked`]. A YAML writer puts a text with it into double quotes and writes it as [`WRITTEN`].
+/// The mark of [`marked`]. A YAML writer puts a text with it into double quotes and writes it as
+/// [`WRITTEN`].
 const MARK: char = '\u{feff}';
 const WRITTEN: &str = "\\uFEFF";
 
-/// A text for a YAML writer that escapes control characters only: other such characters are marked, for [`unmarked`].
+/// A text for a YAML writer that escapes control characters only: other such characters are marked,
+/// for [`unmarked`].
 pub(crate) fn marked(text: &str) -> String {
-    let mark = |out: &mut String, letter: char| out.push_str(&format!("{MARK}{:08x}{MARK}", u32::from(letter)));
+    let mark = |out: &mut String, letter: char| {
+        out.push_str(&format!("{MARK}{:08x}{MARK}", u32::from(letter)))
+    };
     if !text.contains(WRITTEN) {
         return escaped(text, char::is_control, mark);
     }
@@ -93,11 +114,15 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(&mut String
     shown
 }
 
-/// A text of others as one word of a command that a person may paste into a shell of POSIX: in single quotes if it holds anything but characters
-/// without a meaning.
+/// A text of others as one word of a command that a person may paste into a shell of POSIX: in
+/// single quotes if it holds anything but characters without a meaning.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./_-".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -138,15 +163,40 @@ mod tests {
             assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), text);
             let yaml = unmarked(&serde_saphyr::to_string(&marked(&text)).unwrap());
             assert!(yaml.lines().all(|line| !is_in(line)), "{yaml:?}");
-            assert_eq!(serde_saphyr::from_str::<String>(&yaml).unwrap(), text, "{yaml:?}");
+            assert_eq!(
+                serde_saphyr::from_str::<String>(&yaml).unwrap(),
+                text,
+                "{yaml:?}"
+            );
         }
-        for plain in ["web", "bücher", "数据库", "a b", "emoji 🙂", "C:\\dir", "שלום", "%20\\u{41}"] {
-            assert!(!is_in(plain) && shown(plain) == plain && marked(plain) == plain, "{plain}");
+        for plain in [
+            "web",
+            "bücher",
+            "数据库",
+            "a b",
+            "emoji 🙂",
+            "C:\\dir",
+            "שלום",
+            "%20\\u{41}",
+        ] {
+            assert!(
+                !is_in(plain) && shown(plain) == plain && marked(plain) == plain,
+                "{plain}"
+            );
         }
         assert_eq!(shown("a\n\u{202e}b"), "a\\n\\u{202e}b");
-        for tricky in ["\\uFEFF0000200b\\uFEFF", "\u{200b}\\uFEFF", "\\\\uFEFF\u{feff}\\", "\\U0000200b"] {
+        for tricky in [
+            "\\uFEFF0000200b\\uFEFF",
+            "\u{200b}\\uFEFF",
+            "\\\\uFEFF\u{feff}\\",
+            "\\U0000200b",
+        ] {
             let yaml = unmarked(&serde_saphyr::to_string(&marked(tricky)).unwrap());
-            assert_eq!(serde_saphyr::from_str::<String>(&yaml).unwrap(), tricky, "{yaml:?}");
+            assert_eq!(
+                serde_saphyr::from_str::<String>(&yaml).unwrap(),
+                tricky,
+                "{yaml:?}"
+            );
         }
     }
 }

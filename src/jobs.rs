@@ -1,10 +1,12 @@
-//! Background jobs: they end sessions that idled too long or lost their right, write activity that is only in memory, renew the
-//! controller's certificates, trim the history, write hosts that come and go into it, and delete enrollments that expired long ago.
+//! Background jobs: they end sessions that idled too long or lost their right, write activity that
+//! is only in memory, renew the controller's certificates, trim the history, write hosts that come
+//! and go into it, and delete enrollments that expired long ago.
 //!
-//! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the commit that may have taken it, and when
-//! it expires. Large numbers of records are processed in batches, so that neither other writes nor a stop wait for all of them. A damaged
-//! record does not stop a job.
-//! Invariant: nothing here decides whether a session is over; jobs only delete sessions that are.
+//! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the
+//! commit that may have taken it, and when it expires. Large numbers of records are processed in
+//! batches, so that neither other writes nor a stop wait for all of them. A damaged record does not
+//! stop a job. Invariant: nothing here decides whether a session is over; jobs only delete sessions
+//! that are.
 
 use std::{
     collections::BTreeSet,
@@ -48,7 +50,8 @@ pub(crate) struct Jobs {
     pub refusals: Refusals,
 }
 
-/// The interval between two searches for expired enrollments. They are kept for days, and each search reads all enrollments.
+/// The interval between two searches for expired enrollments. They are kept for days, and each
+/// search reads all enrollments.
 const ENROLLMENT_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The due time of a periodic job.
@@ -59,14 +62,18 @@ struct Timer {
 
 impl Timer {
     fn from_now(interval: Duration) -> Self {
-        Self { interval, last: Instant::now() }
+        Self {
+            interval,
+            last: Instant::now(),
+        }
     }
 
     fn left(&self) -> Duration {
         self.interval.saturating_sub(self.last.elapsed())
     }
 
-    /// Whether the job is due, by time or because it is `requested`; if so, the interval starts again.
+    /// Whether the job is due, by time or because it is `requested`; if so, the interval starts
+    /// again.
     fn is_due(&mut self, requested: bool) -> bool {
         let due = requested || self.left().is_zero();
         if due {
@@ -79,7 +86,8 @@ impl Timer {
 /// A host date that is ahead of the time elapsed since the start is trusted after this long.
 const TRUST_DATE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The date that decides which stored data is old. A host date that is wrong for some hours must not delete data.
+/// The date that decides which stored data is old. A host date that is wrong for some hours must
+/// not delete data.
 #[derive(Default)]
 struct Calendar {
     /// When the host's date was first seen to be ahead, by the clock that does not jump.
@@ -94,7 +102,11 @@ impl Calendar {
             return host_date;
         }
         let since = *self.ahead.get_or_insert(steady);
-        if steady.since(since) < TRUST_DATE_AFTER { steady } else { host_date }
+        if steady.since(since) < TRUST_DATE_AFTER {
+            steady
+        } else {
+            host_date
+        }
     }
 }
 
@@ -129,7 +141,13 @@ pub(crate) struct Inbox {
 pub(crate) fn job_trigger() -> (JobTrigger, Inbox) {
     let (sender, messages) = sync_channel(MAX_MESSAGES);
     let missed = Arc::<AtomicBool>::default();
-    (JobTrigger { messages: sender, missed: missed.clone() }, Inbox { messages, missed })
+    (
+        JobTrigger {
+            messages: sender,
+            missed: missed.clone(),
+        },
+        Inbox { messages, missed },
+    )
 }
 
 impl JobTrigger {
@@ -172,9 +190,18 @@ impl Jobs {
     ///
     /// # Errors
     /// The operating system cannot start a thread.
-    pub(crate) fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<RunningJobs> {
-        let thread = thread::Builder::new().name("jobs".into()).spawn(move || self.run(&inbox))?;
-        Ok(RunningJobs { job_trigger, thread: Some(thread) })
+    pub(crate) fn start(
+        self,
+        job_trigger: JobTrigger,
+        inbox: Inbox,
+    ) -> std::io::Result<RunningJobs> {
+        let thread = thread::Builder::new()
+            .name("jobs".into())
+            .spawn(move || self.run(&inbox))?;
+        Ok(RunningJobs {
+            job_trigger,
+            thread: Some(thread),
+        })
     }
 
     fn run(&self, inbox: &Inbox) {
@@ -187,22 +214,44 @@ impl Jobs {
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
         let mut has_failed_review = false;
-        // Time has passed since the last start, and the last reports may be lost, so every session that depends on posture is reviewed.
-        let mut pending = Pending { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), has_tombstones: true };
-        let next =
-            |timers: [&Timer; 2], expiry: &Expiry| timers.map(Timer::left).into_iter().chain(expiry.left()).min().unwrap_or_default();
+        // Time has passed since the last start, and the last reports may be lost, so every session
+        // that depends on posture is reviewed.
+        let mut pending = Pending {
+            triggers: BTreeSet::from([Trigger::Everything]),
+            rounds: Vec::new(),
+            has_tombstones: true,
+        };
+        let next = |timers: [&Timer; 2], expiry: &Expiry| {
+            timers
+                .map(Timer::left)
+                .into_iter()
+                .chain(expiry.left())
+                .min()
+                .unwrap_or_default()
+        };
         while wait(inbox, next([&round, &reports], &expiry), &mut pending) {
-            let Pending { mut triggers, rounds, mut has_tombstones } = std::mem::take(&mut pending);
+            let Pending {
+                mut triggers,
+                rounds,
+                mut has_tombstones,
+            } = std::mem::take(&mut pending);
             let now = !rounds.is_empty();
             if round.is_due(now) {
                 has_tombstones = true;
                 self.run_each_round(&mut in_place);
-                log_failure("trimming the history", self.trim_history(calendar.date(&self.clock)));
+                log_failure(
+                    "trimming the history",
+                    self.trim_history(calendar.date(&self.clock)),
+                );
                 triggers.extend(has_failed_review.then_some(Trigger::Everything));
             }
-            triggers.extend(log_failure("checking one-time codes for expiry", expiry.take_expired()).unwrap_or_default());
+            triggers.extend(
+                log_failure("checking one-time codes for expiry", expiry.take_expired())
+                    .unwrap_or_default(),
+            );
             let reviewed = self.review(&triggers);
-            has_failed_review = reviewed.is_err() || (has_failed_review && !triggers.contains(&Trigger::Everything));
+            has_failed_review = reviewed.is_err()
+                || (has_failed_review && !triggers.contains(&Trigger::Everything));
             log_failure("ending sessions that lost their right", reviewed);
             pending.has_tombstones = has_tombstones && self.delete_tombstoned(now);
             if activity.is_due(now) {
@@ -212,21 +261,36 @@ impl Jobs {
                 self.write_reports();
             }
             if enrollments.is_due(now) {
-                log_failure("deleting expired enrollments", self.delete_expired_enrollments(calendar.date(&self.clock)));
+                log_failure(
+                    "deleting expired enrollments",
+                    self.delete_expired_enrollments(calendar.date(&self.clock)),
+                );
             }
         }
         log_failure("writing activity", self.write_activity());
         self.write_reports();
-        log_failure("writing log-ins into the history", self.store.write_visits(self.clock.now(), true));
+        log_failure(
+            "writing log-ins into the history",
+            self.store.write_visits(self.clock.now(), true),
+        );
         self.refusals.write(&self.store, self.clock.now(), true);
     }
 
     /// The jobs of each round.
     fn run_each_round(&self, was_in_place: &mut bool) {
         self.check_file_in_place(was_in_place);
-        log_failure("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
-        log_failure("renewing certificates", self.certificates.renew_due(self.clock.now()));
-        log_failure("writing log-ins into the history", self.store.write_visits(self.clock.now(), false));
+        log_failure(
+            "ending idle sessions",
+            session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch),
+        );
+        log_failure(
+            "renewing certificates",
+            self.certificates.renew_due(self.clock.now()),
+        );
+        log_failure(
+            "writing log-ins into the history",
+            self.store.write_visits(self.clock.now(), false),
+        );
         self.refusals.write(&self.store, self.clock.now(), false);
         self.hosting.write_rows(&self.store);
     }
@@ -250,7 +314,11 @@ impl Jobs {
     /// Deletes one batch of tombstoned records, or all of them. Returns whether there may be more.
     fn delete_tombstoned(&self, everything: bool) -> bool {
         loop {
-            let more = log_failure("deleting tombstoned records", self.store.remove_deleted(self.settings.sweep_batch)).unwrap_or(false);
+            let more = log_failure(
+                "deleting tombstoned records",
+                self.store.remove_deleted(self.settings.sweep_batch),
+            )
+            .unwrap_or(false);
             if !(more && everything) {
                 return more;
             }
@@ -259,7 +327,10 @@ impl Jobs {
 
     /// Deletes enrollments that expired longer ago than `keep_expired`, in batches.
     fn delete_expired_enrollments(&self, date: Timestamp) -> Result<()> {
-        let (before, mut old) = (date.minus(self.enrollment.keep_expired.duration()), Vec::new());
+        let (before, mut old) = (
+            date.minus(self.enrollment.keep_expired.duration()),
+            Vec::new(),
+        );
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
                 old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
@@ -271,7 +342,9 @@ impl Jobs {
             self.changes.run_blocking(move |change| {
                 for id in batch {
                     // The enrollment may have been refreshed since it was read.
-                    let old = change.find_readable(&id)?.filter(|enrollment| enrollment.spec.expires_at < before);
+                    let old = change
+                        .find_readable(&id)?
+                        .filter(|enrollment| enrollment.spec.expires_at < before);
                     old.map_or(Ok(()), |enrollment| change.delete_record(enrollment))?;
                 }
                 Ok(())
@@ -280,14 +353,23 @@ impl Jobs {
         Ok(())
     }
 
-    /// Deletes rows of the history older than the maximum age of their class, and the oldest beyond its maximum size.
+    /// Deletes rows of the history older than the maximum age of their class, and the oldest beyond
+    /// its maximum size.
     fn trim_history(&self, date: Timestamp) -> Result<()> {
         HistoryClass::ALL.into_iter().try_for_each(|class| {
             let (age, mib) = match class {
                 HistoryClass::Changes => (self.history.max_age, self.history.max_mib),
                 HistoryClass::Sessions => self.history.of_sessions(),
             };
-            self.store.trim_history(class, Retention { since: date.minus(age.duration()), bytes: mib << 20 }).map(|_| ())
+            self.store
+                .trim_history(
+                    class,
+                    Retention {
+                        since: date.minus(age.duration()),
+                        bytes: mib << 20,
+                    },
+                )
+                .map(|_| ())
         })
     }
 
@@ -296,12 +378,21 @@ impl Jobs {
         let everything = triggers.get(&Trigger::Everything);
         let one_by_one = triggers.iter().filter(|_| everything.is_none());
         for trigger in everything.into_iter().chain(one_by_one) {
-            let sessions_to_end = self.store.read(|tx| posture::sessions_to_end(tx, &self.posture, trigger))?;
+            let sessions_to_end = self
+                .store
+                .read(|tx| posture::sessions_to_end(tx, &self.posture, trigger))?;
             for batch in sessions_to_end.chunks(self.settings.sweep_batch) {
                 let ended = batch.to_vec();
-                self.changes.run_blocking(move |change| posture::end(change, &ended))?;
-                let affected: BTreeSet<&str> = batch.iter().filter(|one| one.by_posture).map(|one| one.identity.as_str()).collect();
-                affected.into_iter().for_each(|identity| self.access.identity_changed(identity));
+                self.changes
+                    .run_blocking(move |change| posture::end(change, &ended))?;
+                let affected: BTreeSet<&str> = batch
+                    .iter()
+                    .filter(|one| one.by_posture)
+                    .map(|one| one.identity.as_str())
+                    .collect();
+                affected
+                    .into_iter()
+                    .for_each(|identity| self.access.identity_changed(identity));
             }
         }
         Ok(())
@@ -309,19 +400,26 @@ impl Jobs {
 
     /// Writes what endpoints have reported, in batches.
     fn write_reports(&self) {
-        log_failure("writing reports of endpoints", self.posture.write_reports(&self.store, self.settings.activity_batch));
+        log_failure(
+            "writing reports of endpoints",
+            self.posture
+                .write_reports(&self.store, self.settings.activity_batch),
+        );
     }
 
     /// Writes the times at which sessions were last active, in batches.
     fn write_activity(&self) -> Result<()> {
         let unwritten = self.sessions.take_unwritten();
         let mut written = 0;
-        let outcome = unwritten.chunks(self.settings.activity_batch).try_for_each(|batch| {
-            self.write_batch(batch.to_vec())?;
-            written += batch.len();
-            Ok(())
-        });
-        self.sessions.mark_unwritten(unwritten.iter().skip(written).map(|(id, _)| id));
+        let outcome = unwritten
+            .chunks(self.settings.activity_batch)
+            .try_for_each(|batch| {
+                self.write_batch(batch.to_vec())?;
+                written += batch.len();
+                Ok(())
+            });
+        self.sessions
+            .mark_unwritten(unwritten.iter().skip(written).map(|(id, _)| id));
         outcome
     }
 
@@ -339,17 +437,22 @@ impl Jobs {
             Ok(ended)
         })?;
         // A request may have entered the session in memory again while the session ended.
-        ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
+        ended
+            .iter()
+            .for_each(|id| self.sessions.forget(id.as_str()));
         Ok(())
     }
 }
 
 /// Logs a failure of a job. Returns the result of a job that succeeded.
 fn log_failure<T>(what: &str, result: Result<T>) -> Option<T> {
-    result.inspect_err(|error| tracing::warn!(%error, "{what} failed")).ok()
+    result
+        .inspect_err(|error| tracing::warn!(%error, "{what} failed"))
+        .ok()
 }
 
-/// Waits for a message or for `time`, then takes all queued messages. Returns false if the thread has to stop.
+/// Waits for a message or for `time`, then takes all queued messages. Returns false if the thread
+/// has to stop.
 fn wait(inbox: &Inbox, time: Duration, pending: &mut Pending) -> bool {
     let first = if pending.triggers.is_empty() && !pending.has_tombstones {
         inbox.messages.recv_timeout(time)
@@ -361,7 +464,10 @@ fn wait(inbox: &Inbox, time: Duration, pending: &mut Pending) -> bool {
         Err(RecvTimeoutError::Timeout) => None,
         Ok(message) => Some(message),
     };
-    for message in messages.into_iter().chain(inbox.messages.try_iter().take(MAX_MESSAGES)) {
+    for message in messages
+        .into_iter()
+        .chain(inbox.messages.try_iter().take(MAX_MESSAGES))
+    {
         match message {
             JobMessage::Stop => return false,
             JobMessage::Review(trigger) => drop(pending.triggers.insert(trigger)),

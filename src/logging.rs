@@ -1,10 +1,12 @@
 //! The log: `tracing` events on stderr, as text for people or as JSON for programs.
 //!
-//! Not here: what is logged, and the request id, which the listener puts into the span field `request`. Both forms show the fields of the
-//! span around an event. Start with `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
+//! Not here: what is logged, and the request id, which the listener puts into the span field
+//! `request`. Both forms show the fields of the span around an event. Start with `start`. Only
+//! `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!
-//! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an anonymous peer cause no warning and no error
-//! of a library. Text of others forges no line and reaches no terminal unescaped, at any level.
+//! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an
+//! anonymous peer cause no warning and no error of a library. Text of others forges no line and
+//! reaches no terminal unescaped, at any level.
 
 mod peer_lines;
 
@@ -37,7 +39,8 @@ static CHANGE: OnceLock<LevelChange> = OnceLock::new();
 /// The level is malformed, or a log was started before; one line.
 pub(crate) fn start(log: &Log) -> Result<(), String> {
     let (subscriber, change) = changeable(log, io::stderr().is_terminal(), io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(|error| format!("the log cannot be started: {error}"))?;
+    tracing::subscriber::set_global_default(subscriber)
+        .map_err(|error| format!("the log cannot be started: {error}"))?;
     drop(CHANGE.set(change));
     Ok(())
 }
@@ -50,11 +53,16 @@ pub(crate) fn change(log: &Log) -> Result<(), String> {
     CHANGE.get().map_or(Ok(()), |change| change(log))
 }
 
-/// The subscriber that `start` installs, for any writer. `terminal` says whether a person reads the output.
+/// The subscriber that `start` installs, for any writer. `terminal` says whether a person reads the
+/// output.
 ///
 /// # Errors
 /// The level is malformed; one line.
-pub fn subscriber<W>(log: &Log, terminal: bool, writer: W) -> Result<Box<dyn Subscriber + Send + Sync>, String>
+pub fn subscriber<W>(
+    log: &Log,
+    terminal: bool,
+    writer: W,
+) -> Result<Box<dyn Subscriber + Send + Sync>, String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -65,17 +73,35 @@ where
 ///
 /// # Errors
 /// The level is malformed; one line.
-pub fn changeable<W>(log: &Log, terminal: bool, writer: W) -> Result<(Box<dyn Subscriber + Send + Sync>, LevelChange), String>
+pub fn changeable<W>(
+    log: &Log,
+    terminal: bool,
+    writer: W,
+) -> Result<(Box<dyn Subscriber + Send + Sync>, LevelChange), String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // A line that cannot be written is lost: reporting that would write another line, which panics when it cannot be written.
-    let lines = fmt::Subscriber::builder().with_env_filter(filter(log)?).log_internal_errors(false);
+    // A line that cannot be written is lost: reporting that would write another line, which panics
+    // when it cannot be written.
+    let lines = fmt::Subscriber::builder()
+        .with_env_filter(filter(log)?)
+        .log_internal_errors(false);
     Ok(if as_text(log.format, terminal) {
-        let lines = lines.fmt_fields(debug_fn(write_field).delimited(" ")).with_writer(writer);
-        let lines = lines.with_ansi(terminal && colours_are_welcome()).with_filter_reloading();
+        let lines = lines
+            .fmt_fields(debug_fn(write_field).delimited(" "))
+            .with_writer(writer);
+        let lines = lines
+            .with_ansi(terminal && colours_are_welcome())
+            .with_filter_reloading();
         let handle = lines.reload_handle();
-        (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
+        (
+            Box::new(lines.finish()),
+            Box::new(move |log| {
+                handle
+                    .reload(filter(log)?)
+                    .map_err(|error| error.to_string())
+            }),
+        )
     } else {
         // The list of spans would repeat the current span: spans of requests are not nested.
         let lines = lines
@@ -86,7 +112,14 @@ where
             .with_span_list(false)
             .with_filter_reloading();
         let handle = lines.reload_handle();
-        (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
+        (
+            Box::new(lines.finish()),
+            Box::new(move |log| {
+                handle
+                    .reload(filter(log)?)
+                    .map_err(|error| error.to_string())
+            }),
+        )
     })
 }
 
@@ -95,7 +128,9 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std
     let value = hidden_text::shown(&format!("{value:?}"));
     match field.name() {
         "message" => write!(writer, "{value}"),
-        name if writer.has_ansi_escapes() => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}"),
+        name if writer.has_ansi_escapes() => {
+            write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}")
+        }
         name => write!(writer, "{name}={value}"),
     }
 }
@@ -118,7 +153,8 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for EscapedJson<W> {
 impl<W: Write> Write for EscapedJson<W> {
     /// Called with whole lines.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_all(hidden_text::json(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.0
+            .write_all(hidden_text::json(&String::from_utf8_lossy(line)).as_bytes())?;
         Ok(line.len())
     }
 
@@ -127,22 +163,36 @@ impl<W: Write> Write for EscapedJson<W> {
     }
 }
 
-/// Libraries that log what peers send as errors and warnings. Any peer could fill the log with them.
+/// Libraries that log what peers send as errors and warnings. Any peer could fill the log with
+/// them.
 const OF_PEERS: [&str; 2] = ["actix_http", "h2"];
 
-/// The filter of a level. Events of [`OF_PEERS`] are shown if the level includes debug or names the library.
+/// The filter of a level. Events of [`OF_PEERS`] are shown if the level includes debug or names the
+/// library.
 fn filter(log: &Log) -> Result<EnvFilter, String> {
     let broken = |error: &dyn Display| format!("log.level: {error}");
-    let filter = EnvFilter::builder().parse(&log.level).map_err(|error| broken(&error))?;
+    let filter = EnvFilter::builder()
+        .parse(&log.level)
+        .map_err(|error| broken(&error))?;
     let by_target = log.level.parse::<Targets>().ok();
-    let detailed = filter.max_level_hint().is_none_or(|level| level >= LevelFilter::DEBUG);
+    let detailed = filter
+        .max_level_hint()
+        .is_none_or(|level| level >= LevelFilter::DEBUG);
     let is_wanted = |target: &str| {
-        log.level.contains(target) || by_target.as_ref().map_or(detailed, |targets| targets.would_enable(target, &Level::DEBUG))
+        log.level.contains(target)
+            || by_target.as_ref().map_or(detailed, |targets| {
+                targets.would_enable(target, &Level::DEBUG)
+            })
     };
-    OF_PEERS.into_iter().filter(|target| !is_wanted(target)).try_fold(filter, |filter, target| {
-        let off = format!("{target}=off").parse().map_err(|error: ParseError| broken(&error))?;
-        Ok(filter.add_directive(off))
-    })
+    OF_PEERS
+        .into_iter()
+        .filter(|target| !is_wanted(target))
+        .try_fold(filter, |filter, target| {
+            let off = format!("{target}=off")
+                .parse()
+                .map_err(|error: ParseError| broken(&error))?;
+            Ok(filter.add_directive(off))
+        })
 }
 
 fn as_text(format: Format, terminal: bool) -> bool {

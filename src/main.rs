@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// jemalloc returns unused memory to the operating system: work comes in bursts, and edge boxes have little memory.
+/// jemalloc returns unused memory to the operating system: work comes in bursts, and edge boxes
+/// have little memory.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

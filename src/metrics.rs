@@ -1,22 +1,29 @@
 //! Metrics of this process in the OpenMetrics format: the definitions and the names.
 //!
-//! Other modules increment the counters and histograms; gauges are set at each request for the metrics (`controller/metrics.rs`). Not here:
-//! the listener (`http/metrics_listener.rs`). Start with [`Metrics`].
+//! Other modules increment the counters and histograms; gauges are set at each request for the
+//! metrics (`controller/metrics.rs`). Not here: the listener (`http/metrics_listener.rs`). Start
+//! with [`Metrics`].
 //!
-//! Invariant: the values of labels come from tables of this program and never from a request, so that no client can add a series.
+//! Invariant: the values of labels come from tables of this program and never from a request, so
+//! that no client can add a series.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-pub(crate) use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
+pub(crate) use prometheus_client::metrics::{
+    counter::Counter, family::Family, gauge::Gauge, histogram::Histogram,
+};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     registry::{Registry, Unit},
 };
 
 /// Upper bounds of durations, in seconds.
-const DURATIONS: [f64; 12] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+const DURATIONS: [f64; 12] = [
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
 
-/// The operation of a request: a row of a route table. All labels are blank for a request that matches no row.
+/// The operation of a request: a row of a route table. All labels are blank for a request that
+/// matches no row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct OperationLabels {
     pub interface: &'static str,
@@ -98,7 +105,12 @@ pub struct StoreMetrics {
 
 impl Default for StoreMetrics {
     fn default() -> Self {
-        Self { queue: Gauge::default(), commit_duration: durations(), jobs: Counter::default(), failures: Counter::default() }
+        Self {
+            queue: Gauge::default(),
+            commit_duration: durations(),
+            jobs: Counter::default(),
+            failures: Counter::default(),
+        }
     }
 }
 
@@ -138,7 +150,8 @@ pub struct Gauges {
     pub channels: Gauge,
     pub binds: Gauge,
     pub queued_bytes: Gauge,
-    /// From when on the rows of a class of the history are complete, in seconds since 1970; 0 while nothing was dropped.
+    /// From when on the rows of a class of the history are complete, in seconds since 1970; 0 while
+    /// nothing was dropped.
     pub history_from: Family<KindLabel, Gauge>,
 }
 
@@ -147,7 +160,8 @@ fn durations() -> Histogram {
 }
 
 impl Metrics {
-    /// All metrics; those of the store, of maintenance, of rejections and of failed dials are counted elsewhere already.
+    /// All metrics; those of the store, of maintenance, of rejections and of failed dials are
+    /// counted elsewhere already.
     pub fn new(
         store: StoreMetrics,
         maintenance: MaintenanceMetrics,
@@ -170,7 +184,11 @@ impl Metrics {
         };
         let mut registry = Registry::with_prefix("overkeep");
         let build = Family::<BuildLabel, Gauge>::default();
-        build.get_or_create(&BuildLabel { version: env!("CARGO_PKG_VERSION") }).set(1);
+        build
+            .get_or_create(&BuildLabel {
+                version: env!("CARGO_PKG_VERSION"),
+            })
+            .set(1);
         registry.register("build_info", "The running release", build);
         metrics.register_counters(&mut registry);
         metrics.gauges.register(&mut registry);
@@ -179,32 +197,98 @@ impl Metrics {
     }
 
     fn register_counters(&self, registry: &mut Registry) {
-        registry.register("http_requests", "Requests by operation and status of the response", self.requests.clone());
+        registry.register(
+            "http_requests",
+            "Requests by operation and status of the response",
+            self.requests.clone(),
+        );
         let help = "Time from the head of a request to the head of its response";
-        registry.register_with_unit("http_request_duration", help, Unit::Seconds, self.request_duration.clone());
-        registry.register("logins", "Opened API sessions by method of the log-in", self.logins.by_method.clone());
-        registry.register("refusals", "Refused log-ins, requests, dials and binds, by what was refused", self.refusals.by_method.clone());
-        registry.register("router_events", "Events of the built-in router by kind", self.router_events.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            help,
+            Unit::Seconds,
+            self.request_duration.clone(),
+        );
+        registry.register(
+            "logins",
+            "Opened API sessions by method of the log-in",
+            self.logins.by_method.clone(),
+        );
+        registry.register(
+            "refusals",
+            "Refused log-ins, requests, dials and binds, by what was refused",
+            self.refusals.by_method.clone(),
+        );
+        registry.register(
+            "router_events",
+            "Events of the built-in router by kind",
+            self.router_events.clone(),
+        );
         let help = "Data forwarded by the built-in router, by direction";
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());
         let help = "Data reported by remote routers, by where it came from";
-        registry.register_with_unit("remote_routers_data", help, Unit::Bytes, self.remote_bytes.clone());
+        registry.register_with_unit(
+            "remote_routers_data",
+            help,
+            Unit::Bytes,
+            self.remote_bytes.clone(),
+        );
         let help = "Failed attempts to reach a host of a service, through any router, by reason";
         registry.register("dial_failures", help, self.dial_failures.clone());
-        registry.register("store_queue_jobs", "Writes in the queue or in progress", self.store.queue.clone());
+        registry.register(
+            "store_queue_jobs",
+            "Writes in the queue or in progress",
+            self.store.queue.clone(),
+        );
         let help = "Duration of a commit, with its writes and the flush to disk";
-        registry.register_with_unit("store_commit_duration", help, Unit::Seconds, self.store.commit_duration.clone());
-        registry.register("store_jobs", "Completed or refused writes", self.store.jobs.clone());
-        registry.register("store_commit_failures", "Failed commits", self.store.failures.clone());
+        registry.register_with_unit(
+            "store_commit_duration",
+            help,
+            Unit::Seconds,
+            self.store.commit_duration.clone(),
+        );
+        registry.register(
+            "store_jobs",
+            "Completed or refused writes",
+            self.store.jobs.clone(),
+        );
+        registry.register(
+            "store_commit_failures",
+            "Failed commits",
+            self.store.failures.clone(),
+        );
         let maintenance = &self.maintenance;
-        let help = "Time of the last scheduled snapshot, which was verified; 0: none since the start";
-        registry.register_with_unit("snapshot_timestamp", help, Unit::Seconds, maintenance.snapshot_at.clone());
-        registry.register("snapshot_failures", "Failed scheduled snapshots", maintenance.snapshot_failures.clone());
+        let help =
+            "Time of the last scheduled snapshot, which was verified; 0: none since the start";
+        registry.register_with_unit(
+            "snapshot_timestamp",
+            help,
+            Unit::Seconds,
+            maintenance.snapshot_at.clone(),
+        );
+        registry.register(
+            "snapshot_failures",
+            "Failed scheduled snapshots",
+            maintenance.snapshot_failures.clone(),
+        );
         let help = "Failed commands after a scheduled snapshot (snapshots.after)";
-        registry.register("snapshot_after_failures", help, maintenance.after_failures.clone());
+        registry.register(
+            "snapshot_after_failures",
+            help,
+            maintenance.after_failures.clone(),
+        );
         let help = "Time when the last complete scrub ended; 0: none since the start";
-        registry.register_with_unit("scrub_timestamp", help, Unit::Seconds, maintenance.scrub_at.clone());
-        registry.register("scrub_faults", "Faults found by the last complete scrub", maintenance.scrub_faults.clone());
+        registry.register_with_unit(
+            "scrub_timestamp",
+            help,
+            Unit::Seconds,
+            maintenance.scrub_at.clone(),
+        );
+        registry.register(
+            "scrub_faults",
+            "Faults found by the last complete scrub",
+            maintenance.scrub_faults.clone(),
+        );
     }
 
     /// Everything in the OpenMetrics text format, version 1.0.0.
@@ -224,43 +308,119 @@ impl Metrics {
 
 impl Gauges {
     fn register(&self, registry: &mut Registry) {
-        let mut seconds = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
-        seconds("start_timestamp", "Time when the controller was started", &self.started);
+        let mut seconds = |name, help, gauge: &Gauge| {
+            registry.register_with_unit(name, help, Unit::Seconds, gauge.clone())
+        };
+        seconds(
+            "start_timestamp",
+            "Time when the controller was started",
+            &self.started,
+        );
         let help = "Latency of links between routers as measured by their ends: the mean and the highest one";
-        registry.register_with_unit("link_latency", help, Unit::Seconds, self.link_latency.clone());
+        registry.register_with_unit(
+            "link_latency",
+            help,
+            Unit::Seconds,
+            self.link_latency.clone(),
+        );
         let help = "Time when the certificates of the controller expire, by role";
-        registry.register_with_unit("certificate_end_timestamp", help, Unit::Seconds, self.certificates.clone());
-        let help = "Time from which on the history is complete, by kind of row; 0: no row was dropped";
-        registry.register_with_unit("history_from_timestamp", help, Unit::Seconds, self.history_from.clone());
-        let mut bytes = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Bytes, gauge.clone());
+        registry.register_with_unit(
+            "certificate_end_timestamp",
+            help,
+            Unit::Seconds,
+            self.certificates.clone(),
+        );
+        let help =
+            "Time from which on the history is complete, by kind of row; 0: no row was dropped";
+        registry.register_with_unit(
+            "history_from_timestamp",
+            help,
+            Unit::Seconds,
+            self.history_from.clone(),
+        );
+        let mut bytes = |name, help, gauge: &Gauge| {
+            registry.register_with_unit(name, help, Unit::Bytes, gauge.clone())
+        };
         bytes("data_file", "Size of the data file", &self.data_bytes);
-        bytes("data_free", "Free space of the file system of the data file", &self.free_bytes);
-        bytes("router_queued", "Data queued in the built-in router for clients", &self.queued_bytes);
+        bytes(
+            "data_free",
+            "Free space of the file system of the data file",
+            &self.free_bytes,
+        );
+        bytes(
+            "router_queued",
+            "Data queued in the built-in router for clients",
+            &self.queued_bytes,
+        );
         let mut plain = |name, help, gauge: &Gauge| registry.register(name, help, gauge.clone());
         plain("api_sessions", "Open API sessions", &self.api_sessions);
-        plain("service_sessions", "Open service sessions", &self.service_sessions);
-        plain("store_writable", "1 if the store accepts writes", &self.writable);
-        plain("data_file_in_place", "1 if the path of the data file still leads to the open file", &self.in_place);
-        plain("router_circuits", "Open circuits of the built-in router", &self.circuits);
-        plain("remote_routers_circuits", "Open circuits over remote routers", &self.remote_circuits);
-        plain("router_channels", "Open channels of the built-in router", &self.channels);
-        registry.register("router_binds", "Services hosted through the built-in router, by terminator", self.binds.clone());
-        registry.register("expiring", "What expires within 30 days or has expired, by kind", self.expiring.clone());
-        registry.register("links", "Links between routers by state", self.links.clone());
-        registry.register("edge_routers", "Edge routers by state", self.routers.clone());
+        plain(
+            "service_sessions",
+            "Open service sessions",
+            &self.service_sessions,
+        );
+        plain(
+            "store_writable",
+            "1 if the store accepts writes",
+            &self.writable,
+        );
+        plain(
+            "data_file_in_place",
+            "1 if the path of the data file still leads to the open file",
+            &self.in_place,
+        );
+        plain(
+            "router_circuits",
+            "Open circuits of the built-in router",
+            &self.circuits,
+        );
+        plain(
+            "remote_routers_circuits",
+            "Open circuits over remote routers",
+            &self.remote_circuits,
+        );
+        plain(
+            "router_channels",
+            "Open channels of the built-in router",
+            &self.channels,
+        );
+        registry.register(
+            "router_binds",
+            "Services hosted through the built-in router, by terminator",
+            self.binds.clone(),
+        );
+        registry.register(
+            "expiring",
+            "What expires within 30 days or has expired, by kind",
+            self.expiring.clone(),
+        );
+        registry.register(
+            "links",
+            "Links between routers by state",
+            self.links.clone(),
+        );
+        registry.register(
+            "edge_routers",
+            "Edge routers by state",
+            self.routers.clone(),
+        );
         let help = "Services by whether they are hosted: hosted, failing (the last dial of each host failed), unhosted, never-hosted";
         registry.register("services", help, self.services.clone());
     }
 }
 
-/// Converts OpenMetrics text to Prometheus text: counters are named with their `_total`, and units and the end are omitted.
+/// Converts OpenMetrics text to Prometheus text: counters are named with their `_total`, and units
+/// and the end are omitted.
 fn prometheus(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
     for line in openmetrics.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             help = rest.split_once(' ');
-        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+        } else if let Some((name, kind)) = line
+            .strip_prefix("# TYPE ")
+            .and_then(|rest| rest.split_once(' '))
+        {
             let suffix = if kind == "counter" { "_total" } else { "" };
             if let Some((_, words)) = help.take() {
                 text += &format!("# HELP {name}{suffix} {words}\n");

@@ -1,9 +1,10 @@
-//! The connections at this moment: routers, the links between them, identities with a channel to a router, and the dynamic costs of
-//! terminators.
+//! The connections at this moment: routers, the links between them, identities with a channel to a
+//! router, and the dynamic costs of terminators.
 //!
-//! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it; everything that shows a record reads it
-//! through [`Lookup`](crate::entity::Lookup). It is in memory and empty after a start. Invariant: nothing else decides whether a router or an
-//! identity is connected.
+//! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it;
+//! everything that shows a record reads it through [`Lookup`](crate::entity::Lookup). It is in
+//! memory and empty after a start. Invariant: nothing else decides whether a router or an identity
+//! is connected.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -24,7 +25,8 @@ const MAX_LOST: usize = 100;
 #[derive(Clone, Default)]
 pub struct Online(Arc<Inner>);
 
-/// Called with the id of an identity that opened its first channel or lost its last one, or of a router that connected or disconnected.
+/// Called with the id of an identity that opened its first channel or lost its last one, or of a
+/// router that connected or disconnected.
 type ConnectionHandler = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A link between two routers that was lost.
@@ -41,7 +43,8 @@ struct Inner {
     routers: RwLock<HashMap<String, RouterInfo>>,
     /// When each router that is not connected was last connected.
     left: RwLock<HashMap<String, Timestamp>>,
-    /// Whether each router that has introduced itself reads only signed tokens of sessions, also while it is not connected.
+    /// Whether each router that has introduced itself reads only signed tokens of sessions, also
+    /// while it is not connected.
     reads_signed: RwLock<HashMap<String, bool>>,
     /// The edge routers that have enrolled, without the built-in one.
     enrolled: RwLock<HashSet<String>>,
@@ -69,7 +72,10 @@ impl Online {
         let mut left = self.0.left.write().unwrap_or_else(PoisonError::into_inner);
         left.insert(id.to_owned(), at);
         if left.len() > MAX_LEFT {
-            let oldest = left.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone());
+            let oldest = left
+                .iter()
+                .min_by_key(|(_, at)| **at)
+                .map(|(id, _)| id.clone());
             oldest.map(|id| left.remove(&id));
         }
     }
@@ -82,18 +88,33 @@ impl Online {
 
     /// When a router has disconnected that is not back; `None` if that is not known.
     pub(crate) fn left_at(&self, router: &str) -> Option<Timestamp> {
-        self.0.left.read().unwrap_or_else(PoisonError::into_inner).get(router).copied()
+        self.0
+            .left
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(router)
+            .copied()
     }
 
-    /// Records whether a router reads only signed tokens of sessions. Returns whether it is known since now that it does.
+    /// Records whether a router reads only signed tokens of sessions. Returns whether it is known
+    /// since now that it does.
     pub(crate) fn set_reads_signed(&self, router: &str, reads_signed: bool) -> bool {
-        let before = self.0.reads_signed.write().unwrap_or_else(PoisonError::into_inner).insert(router.to_owned(), reads_signed);
+        let before = self
+            .0
+            .reads_signed
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(router.to_owned(), reads_signed);
         reads_signed && before != Some(true)
     }
 
     /// Records whether an edge router has enrolled.
     pub(crate) fn set_enrolled(&self, router: &str, is_enrolled: bool) {
-        let mut enrolled = self.0.enrolled.write().unwrap_or_else(PoisonError::into_inner);
+        let mut enrolled = self
+            .0
+            .enrolled
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if is_enrolled {
             enrolled.insert(router.to_owned());
         } else {
@@ -103,54 +124,102 @@ impl Online {
 
     /// Whether a router for which `is_used` holds reads only signed tokens of sessions.
     pub(crate) fn reads_signed(&self, mut is_used: impl FnMut(&str) -> bool) -> bool {
-        let known = self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().any(|(router, reads_signed)| *reads_signed && is_used(router))
+        let known = self
+            .0
+            .reads_signed
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        known
+            .iter()
+            .any(|(router, reads_signed)| *reads_signed && is_used(router))
     }
 
-    /// As [`reads_signed`](Self::reads_signed), also for edge routers that have enrolled and not introduced themselves since the start.
+    /// As [`reads_signed`](Self::reads_signed), also for edge routers that have enrolled and not
+    /// introduced themselves since the start.
     pub(crate) fn may_read_signed(&self, mut is_used: impl FnMut(&str) -> bool) -> bool {
         if self.reads_signed(&mut is_used) {
             return true;
         }
-        let known = self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner);
-        let enrolled = self.0.enrolled.read().unwrap_or_else(PoisonError::into_inner);
-        enrolled.iter().any(|router| !known.contains_key(router) && is_used(router))
+        let known = self
+            .0
+            .reads_signed
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let enrolled = self
+            .0
+            .enrolled
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        enrolled
+            .iter()
+            .any(|router| !known.contains_key(router) && is_used(router))
     }
 
     /// Whether any router reads only signed tokens.
     pub(crate) fn is_any_signed(&self) -> bool {
-        self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner).values().any(|reads_signed| *reads_signed)
+        self.0
+            .reads_signed
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .any(|reads_signed| *reads_signed)
     }
 
     /// Forgets a router that was deleted.
     pub(crate) fn router_deleted(&self, router: &str) {
-        self.0.reads_signed.write().unwrap_or_else(PoisonError::into_inner).remove(router);
+        self.0
+            .reads_signed
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(router);
     }
 
     /// Records a link between two routers.
     pub fn link_opened(&self, id: &str, ends: [String; 2]) {
-        self.0.links.write().unwrap_or_else(PoisonError::into_inner).open.insert(id.to_owned(), ends);
+        self.0
+            .links
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .open
+            .insert(id.to_owned(), ends);
     }
 
     /// Records that a link was lost.
     pub fn link_lost(&self, id: &str, reason: &str, at: Timestamp) {
         let mut links = self.0.links.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(ends) = links.open.remove(id) else { return };
+        let Some(ends) = links.open.remove(id) else {
+            return;
+        };
         if links.lost.len() == MAX_LOST {
             links.lost.pop_front();
         }
-        links.lost.push_back(LostLink { ends, reason: reason.to_owned(), at });
+        links.lost.push_back(LostLink {
+            ends,
+            reason: reason.to_owned(),
+            at,
+        });
     }
 
     /// Whether there is a link between two routers.
     pub(crate) fn are_linked(&self, one: &str, other: &str) -> bool {
         let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
-        links.open.values().any(|ends| ends.iter().any(|end| end == one) && ends.iter().any(|end| end == other))
+        links
+            .open
+            .values()
+            .any(|ends| ends.iter().any(|end| end == one) && ends.iter().any(|end| end == other))
     }
 
     /// The links that were lost last, newest first.
     pub(crate) fn lost_links(&self) -> Vec<LostLink> {
-        self.0.links.read().unwrap_or_else(PoisonError::into_inner).lost.iter().rev().cloned().collect()
+        self.0
+            .links
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .lost
+            .iter()
+            .rev()
+            .cloned()
+            .collect()
     }
 
     /// The routers with a link to a router.
@@ -166,11 +235,12 @@ impl Online {
 
     /// The routers with a link to the built-in router; `None` while that is not connected.
     pub(crate) fn linked_to_built_in(&self) -> Option<HashSet<String>> {
-        self.is_router_connected(EdgeRouter::BUILT_IN).then(|| self.neighbours(EdgeRouter::BUILT_IN))
+        self.is_router_connected(EdgeRouter::BUILT_IN)
+            .then(|| self.neighbours(EdgeRouter::BUILT_IN))
     }
 
-    /// The connected routers that can be reached over links from some that are connected, including these. `may_pass` says whether a path
-    /// may lead through a router.
+    /// The connected routers that can be reached over links from some that are connected, including
+    /// these. `may_pass` says whether a path may lead through a router.
     pub(crate) fn reached_from<'r>(
         &self,
         routers: impl Iterator<Item = &'r str>,
@@ -178,7 +248,11 @@ impl Online {
     ) -> HashSet<String> {
         let mut found: HashSet<String> = routers.map(str::to_owned).collect();
         let mut waiting: Vec<String> = found.iter().cloned().collect();
-        let connected = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);
+        let connected = self
+            .0
+            .routers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
         let mut neighbours: HashMap<&str, Vec<&str>> = HashMap::new();
         for [one, other] in links.open.values() {
@@ -187,7 +261,10 @@ impl Online {
         }
         while let Some(router) = waiting.pop() {
             for next in neighbours.get(router.as_str()).into_iter().flatten() {
-                if connected.contains_key(*next) && found.insert((*next).to_owned()) && may_pass(next) {
+                if connected.contains_key(*next)
+                    && found.insert((*next).to_owned())
+                    && may_pass(next)
+                {
                     waiting.push((*next).to_owned());
                 }
             }
@@ -197,27 +274,51 @@ impl Online {
 
     /// The connection of a router; `None` if it is not connected.
     pub fn router(&self, id: &str) -> Option<RouterInfo> {
-        self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.0
+            .routers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(id)
+            .cloned()
     }
 
     /// The connected routers and their connections.
     pub fn routers(&self) -> Vec<(String, RouterInfo)> {
-        let routers = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);
-        routers.iter().map(|(id, link)| (id.clone(), link.clone())).collect()
+        let routers = self
+            .0
+            .routers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        routers
+            .iter()
+            .map(|(id, link)| (id.clone(), link.clone()))
+            .collect()
     }
 
     /// Whether a router is connected.
     pub(crate) fn is_router_connected(&self, id: &str) -> bool {
-        self.0.routers.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+        self.0
+            .routers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(id)
     }
 
     /// Sets the connection that a router reports; `None` means that it is not connected.
     pub fn set_router(&self, id: &str, link: Option<RouterInfo>) {
         let is_connected = link.is_some();
-        let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut routers = self
+            .0
+            .routers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let before = match link {
             Some(link) => {
-                self.0.left.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+                self.0
+                    .left
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(id);
                 routers.insert(id.to_owned(), link)
             }
             None => routers.remove(id),
@@ -230,12 +331,20 @@ impl Online {
 
     /// Whether an identity has a channel to a router.
     pub fn identity(&self, id: &str) -> bool {
-        self.0.channels.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+        self.0
+            .channels
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(id)
     }
 
     /// Counts one more channel of an identity.
     pub fn channel_opened(&self, identity: &str) {
-        let mut channels = self.0.channels.write().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self
+            .0
+            .channels
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let open = channels.entry(identity.to_owned()).or_default();
         *open += 1;
         let is_first = *open == 1;
@@ -247,8 +356,14 @@ impl Online {
 
     /// Counts one channel of an identity less.
     pub(crate) fn channel_closed(&self, identity: &str) {
-        let mut channels = self.0.channels.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = channels.get_mut(identity) else { return };
+        let mut channels = self
+            .0
+            .channels
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = channels.get_mut(identity) else {
+            return;
+        };
         *open -= 1;
         if *open > 0 {
             return;
@@ -260,7 +375,13 @@ impl Online {
 
     /// The cost that open circuits and failed dials add to a terminator.
     pub fn dynamic_cost(&self, terminator: &str) -> u16 {
-        self.0.costs.read().unwrap_or_else(PoisonError::into_inner).get(terminator).copied().unwrap_or_default()
+        self.0
+            .costs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(terminator)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Sets the dynamic cost of a terminator; 0 removes the entry.
@@ -273,14 +394,23 @@ impl Online {
         }
     }
 
-    /// Calls `listener` whenever an identity connects or disconnects. It must be quick and must not write to this registry.
+    /// Calls `listener` whenever an identity connects or disconnects. It must be quick and must not
+    /// write to this registry.
     pub fn subscribe(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
-        self.0.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+        self.0
+            .listeners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(listener));
     }
 
     /// The same for routers.
     pub(crate) fn subscribe_routers(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
-        self.0.router_listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+        self.0
+            .router_listeners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(listener));
     }
 }
 
@@ -298,32 +428,51 @@ mod tests {
     #[test]
     fn links_reach_connected_routers() {
         let online = Online::default();
-        ["a", "b", "c", "d", "e"].into_iter().for_each(|id| online.set_router(id, Some(RouterInfo::default())));
+        ["a", "b", "c", "d", "e"]
+            .into_iter()
+            .for_each(|id| online.set_router(id, Some(RouterInfo::default())));
         let reached = |may_pass: fn(&str) -> bool| {
-            let mut reached: Vec<_> = online.reached_from(["a"].into_iter(), may_pass).into_iter().collect();
+            let mut reached: Vec<_> = online
+                .reached_from(["a"].into_iter(), may_pass)
+                .into_iter()
+                .collect();
             reached.sort();
             reached.concat()
         };
         for [one, other] in [["a", "b"], ["c", "b"], ["c", "d"]] {
             online.link_opened(&format!("{one}{other}"), [one.into(), other.into()]);
         }
-        assert_eq!((reached(|_| true), reached(|router| router != "b")), ("abcd".into(), "ab".into()));
+        assert_eq!(
+            (reached(|_| true), reached(|router| router != "b")),
+            ("abcd".into(), "ab".into())
+        );
         let at = Timestamp::from_millis(7);
         online.router_left("c", at);
-        assert_eq!((reached(|_| true), online.left()), ("ab".into(), vec![("c".into(), at)]));
+        assert_eq!(
+            (reached(|_| true), online.left()),
+            ("ab".into(), vec![("c".into(), at)])
+        );
         online.set_router("c", Some(RouterInfo::default()));
         assert_eq!((reached(|_| true), online.left()), ("abcd".into(), vec![]));
         assert!(online.are_linked("b", "c") && !online.are_linked("b", "d"));
         online.link_lost("cb", "cut", at);
         online.link_lost("cb", "cut again", at);
         assert_eq!(reached(|_| true), "ab");
-        assert_eq!(online.lost_links(), [LostLink { ends: ["c".into(), "b".into()], reason: "cut".into(), at }]);
+        assert_eq!(
+            online.lost_links(),
+            [LostLink {
+                ends: ["c".into(), "b".into()],
+                reason: "cut".into(),
+                at
+            }]
+        );
     }
 
     #[test]
     fn the_oldest_departures_are_forgotten() {
         let online = Online::default();
-        (0..=MAX_LEFT as i64).for_each(|at| online.router_left(&at.to_string(), Timestamp::from_millis(at)));
+        (0..=MAX_LEFT as i64)
+            .for_each(|at| online.router_left(&at.to_string(), Timestamp::from_millis(at)));
         let left = online.left();
         assert!(left.len() == MAX_LEFT && left.iter().all(|(id, _)| id != "0"));
     }

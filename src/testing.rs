@@ -1,24 +1,27 @@
-//! What tests, benches and examples may use of the crate, by module. Nothing else is visible outside of it, so that the compiler finds code
-//! that nobody uses.
+//! What tests, benches and examples may use of the crate, by module. Nothing else is visible
+//! outside of it, so that the compiler finds code that nobody uses.
 //!
-//! Add a name only for a test that needs it. This module is no interface for other programs, and any release may change it.
+//! Add a name only for a test that needs it. This module is no interface for other programs, and
+//! any release may change it.
 
 pub mod access {
     pub use crate::access::{
-        Access, AccessAudit, AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy, PolicyEntityKind, PolicyGrant,
-        PolicyKind, Right, RoleMatch,
+        Access, AccessAudit, AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy,
+        PolicyEntityKind, PolicyGrant, PolicyKind, Right, RoleMatch,
     };
 }
 pub mod admin_socket {
     pub use crate::admin_socket::{AdminContext, Command, Outcome, request, socket};
 }
 pub mod authentication {
-    pub use crate::authentication::{Attempt, Codes, FailureCount, Passwords, Requester, Sessions, Tokens, codes};
+    pub use crate::authentication::{
+        Attempt, Codes, FailureCount, Passwords, Requester, Sessions, Tokens, codes,
+    };
 }
 pub mod change {
     pub use crate::change::{
-        Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile, PasswordRules, SealedKeys, certificates,
-        enrollment, first_start, stored_seal,
+        Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile,
+        PasswordRules, SealedKeys, certificates, enrollment, first_start, stored_seal,
     };
 }
 pub mod cli {
@@ -29,7 +32,8 @@ pub mod clock {
 }
 pub mod config {
     pub use crate::config::{
-        Address, CodeConfig, Config, Format, KeySetConfig, Log, MemberLimits, PasswordConfig, SessionConfig, Snapshots, Span, TokenConfig,
+        Address, CodeConfig, Config, Format, KeySetConfig, Log, MemberLimits, PasswordConfig,
+        SessionConfig, Snapshots, Span, TokenConfig,
     };
 }
 pub mod control_channel {
@@ -40,12 +44,15 @@ pub mod controller {
 }
 pub mod entity {
     pub use crate::entity::{
-        AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
-        ConfigType, Controller, Counted, Credential, Document, ESCALATIONS, EdgeRouter, EdgeRouterPolicy, EndpointReport, Enrollment,
-        Entity, Epoch, Escalation, ExternalIdClaim, ExternalJwtSigner, Field, FilterNames, HistoryClass, HistoryRow, Id, Identity, Kind,
-        Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount, Pairs, PolicyType, PostureCheck, PostureRequirement, Record, RecordTarget,
-        Reference, Roles, RouterInfo, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, SpecEncoding,
-        Stateful, Stored, Tags, Terminator, TransitRouter, TypedLookup, builtin, external_id_claim, history,
+        AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy,
+        Authenticator, Author, Ca, Config, ConfigType, Controller, Counted, Credential, Document,
+        ESCALATIONS, EdgeRouter, EdgeRouterPolicy, EndpointReport, Enrollment, Entity, Epoch,
+        Escalation, ExternalIdClaim, ExternalJwtSigner, Field, FilterNames, HistoryClass,
+        HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount,
+        Pairs, PolicyType, PostureCheck, PostureRequirement, Record, RecordTarget, Reference,
+        Roles, RouterInfo, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
+        SessionCertificate, SpecEncoding, Stateful, Stored, Tags, Terminator, TransitRouter,
+        TypedLookup, builtin, external_id_claim, history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;
@@ -70,36 +77,46 @@ pub mod frame {
     pub use crate::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key, value};
 }
 pub mod http {
-    pub use crate::http::{Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row, normal_path};
+    pub use crate::http::{
+        Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row,
+        normal_path,
+    };
 }
 pub mod logging {
     pub use crate::logging::{changeable, subscriber};
 }
 pub mod maintenance {
-    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof};
+    pub use crate::maintenance::{
+        Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof,
+    };
 }
 pub mod built_in_router {
     pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo, key, kind, link_message};
 }
 pub mod pki {
     pub use crate::pki::{
-        AlternativeNames, Authority, Certificate, CertificateAndKey, CertificatePurpose, Csr, Derivation, Error, Files, KeyKind,
-        KeyedCertificate, Keystore, LeafDates, Material, Passphrase, PrivateKey, PublicJwk, PublicKey, Result, Seal, ServerVerifier,
-        Validity, Verification, Verifiers, bundle_pem, certificates_only, certificates_only_base64, chain_pem, jwt, tls,
+        AlternativeNames, Authority, Certificate, CertificateAndKey, CertificatePurpose, Csr,
+        Derivation, Error, Files, KeyKind, KeyedCertificate, Keystore, LeafDates, Material,
+        Passphrase, PrivateKey, PublicJwk, PublicKey, Result, Seal, ServerVerifier, Validity,
+        Verification, Verifiers, bundle_pem, certificates_only, certificates_only_base64,
+        chain_pem, jwt, tls,
     };
 }
 pub mod posture {
-    pub use crate::posture::{Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation};
+    pub use crate::posture::{
+        Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation,
+    };
 }
 pub mod query {
     pub use crate::query::{
-        FilterFault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Symbol, Type,
-        Value, Vocabulary, Window, compare, parse_sort,
+        FilterFault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT,
+        Parameter, Query, Sort, Symbol, Type, Value, Vocabulary, Window, compare, parse_sort,
     };
 }
 pub mod store {
     pub use crate::store::{
-        Cache, Candidates, DeleteRule, DependencyRecorder, Event, HistoryAnchor, IndexCode, KindEntry, ListPlan, NEWEST, OpenError,
-        OpenStore, Options, Phase, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+        Cache, Candidates, DeleteRule, DependencyRecorder, Event, HistoryAnchor, IndexCode,
+        KindEntry, ListPlan, NEWEST, OpenError, OpenStore, Options, Phase, Progress, Read, Report,
+        Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
     };
 }

@@ -19,11 +19,16 @@ impl Dice {
 
     /// The role attributes of a subject.
     pub fn roles(&mut self) -> Vec<String> {
-        (0..SHARES.len()).filter(|n| self.below(SHARES[*n]) == 0).map(|n| format!("role{n}")).collect()
+        (0..SHARES.len())
+            .filter(|n| self.below(SHARES[*n]) == 0)
+            .map(|n| format!("role{n}"))
+            .collect()
     }
 
     /// The role list of a policy: one to three entries.
     pub fn list(&mut self) -> Vec<String> {
-        (0..=self.below(3)).map(|_| format!("#role{}", self.below(8))).collect()
+        (0..=self.below(3))
+            .map(|_| format!("#role{}", self.below(8)))
+            .collect()
     }
 }

@@ -1,4 +1,5 @@
-//! The controller as a child process, so that its CPU time and memory are its own. The caller stops it.
+//! The controller as a child process, so that its CPU time and memory are its own. The caller stops
+//! it.
 
 use std::{
     fs,
@@ -8,7 +9,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Starts a controller on a data file, with only these environment variables. Returns its address once it listens.
+/// Starts a controller on a data file, with only these environment variables. Returns its address
+/// once it listens.
 pub fn start(data: &Path, variables: &[(&str, &str)]) -> (Child, SocketAddr) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
         .args(["run", "--listen", "127.0.0.1:0", "--data"])
@@ -21,7 +23,10 @@ pub fn start(data: &Path, variables: &[(&str, &str)]) -> (Child, SocketAddr) {
     let mut output = String::new();
     let out = process.stdout.take().expect("its output");
     BufReader::new(out).read_line(&mut output).expect("a line");
-    let at = output.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+    let at = output
+        .split_whitespace()
+        .find_map(|word| word.parse().ok())
+        .expect("its address");
     (process, at)
 }
 

@@ -1,4 +1,5 @@
-//! TLS to a server that is a child of this process and therefore trusted without verification. For benches and tests.
+//! TLS to a server that is a child of this process and therefore trusted without verification. For
+//! benches and tests.
 
 use std::sync::Arc;
 
@@ -18,10 +19,16 @@ pub fn trusting() -> ConfigBuilder<ClientConfig, WantsClientCert> {
 }
 
 /// The same with these versions of TLS.
-pub fn speaking(versions: &[&'static rustls::SupportedProtocolVersion]) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+pub fn speaking(
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let provider = Arc::new(ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(versions).expect("versions");
-    versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+    let versions = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .expect("versions");
+    versions
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
 }
 
 #[derive(Debug)]
@@ -44,7 +51,12 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
     fn verify_tls13_signature(
         &self,
@@ -52,7 +64,12 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()

@@ -18,7 +18,9 @@ use overkeep::testing::{
 use parking_lot::Mutex;
 use prost::Message;
 use rcgen::{CertificateParams, DnType, KeyPair};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject};
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split},
@@ -34,7 +36,10 @@ use super::{
     tls::trusting,
 };
 
-const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 1 << 20,
+    body: 64 << 20,
+};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The attempt number of routes that replace a path.
 const REROUTE: u32 = 99_969_996;
@@ -69,39 +74,84 @@ pub struct Enrolled {
 impl Enrolled {
     pub fn new(controller: &Controller, name: &str) -> Self {
         let id = controller.create("/edge-routers", &json!({ "name": name }));
-        let shown = controller.open().ask("GET", &format!("{MANAGEMENT}/edge-routers/{id}"), &controller.admin, "").expect("a router");
+        let shown = controller
+            .open()
+            .ask(
+                "GET",
+                &format!("{MANAGEMENT}/edge-routers/{id}"),
+                &controller.admin,
+                "",
+            )
+            .expect("a router");
         let token = text(&shown.body, "/data/enrollmentToken");
         let keys = KeyPair::generate().expect("a key");
         let request = || {
             let mut params = CertificateParams::default();
-            params.distinguished_name.push(DnType::CommonName, id.as_str());
-            params.serialize_request(&keys).and_then(|request| request.pem()).expect("a request")
+            params
+                .distinguished_name
+                .push(DnType::CommonName, id.as_str());
+            params
+                .serialize_request(&keys)
+                .and_then(|request| request.pem())
+                .expect("a request")
         };
         let requests = json!({ "certCsr": request(), "serverCertCsr": request() }).to_string();
-        let answer = controller.open().ask("POST", &format!("{CLIENT}/enroll?method=erott&token={token}"), "", &requests);
+        let answer = controller.open().ask(
+            "POST",
+            &format!("{CLIENT}/enroll?method=erott&token={token}"),
+            "",
+            &requests,
+        );
         let pem = text(&answer.expect("a certificate").body, "/data/cert");
-        let chain = CertificateDer::pem_slice_iter(pem.as_bytes()).map(|der| der.expect("PEM")).collect();
+        let chain = CertificateDer::pem_slice_iter(pem.as_bytes())
+            .map(|der| der.expect("PEM"))
+            .collect();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(keys.serialize_der()));
-        let mut tls = trusting().with_client_auth_cert(chain, key).expect("a certificate and its key");
+        let mut tls = trusting()
+            .with_client_auth_cert(chain, key)
+            .expect("a certificate and its key");
         tls.alpn_protocols = vec![b"ziti-ctrl".to_vec()];
-        Self { id, tls: Arc::new(tls) }
+        Self {
+            id,
+            tls: Arc::new(tls),
+        }
     }
 
     /// Connects, and waits for the full state.
     pub async fn connect(&self, controller: &Controller) -> Router {
-        self.try_connect(controller.at, None).await.unwrap_or_else(|reason| panic!("{reason}"))
+        self.try_connect(controller.at, None)
+            .await
+            .unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// The same; `before` is the id of its previous connection. The error is why it was turned away.
-    pub async fn try_connect(&self, at: SocketAddr, before: Option<&str>) -> Result<Router, String> {
-        let socket = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
+    /// The same; `before` is the id of its previous connection. The error is why it was turned
+    /// away.
+    pub async fn try_connect(
+        &self,
+        at: SocketAddr,
+        before: Option<&str>,
+    ) -> Result<Router, String> {
+        let socket = TcpStream::connect(at)
+            .await
+            .map_err(|error| error.to_string())?;
         socket.set_nodelay(true).expect("an option");
         let name = ServerName::IpAddress(at.ip().into());
-        let mut stream = TlsConnector::from(self.tls.clone()).connect(name, socket).await.map_err(|error| error.to_string())?;
-        let hello = Builder::new(common::HELLO).text(common_key::VERSION, "v1.1.15|bench|2020-01-01 01:01:01|linux|amd64");
-        let mut hello = hello.optional(common_key::CONNECTION_ID, before).body(self.id.as_bytes());
+        let mut stream = TlsConnector::from(self.tls.clone())
+            .connect(name, socket)
+            .await
+            .map_err(|error| error.to_string())?;
+        let hello = Builder::new(common::HELLO).text(
+            common_key::VERSION,
+            "v1.1.15|bench|2020-01-01 01:01:01|linux|amd64",
+        );
+        let mut hello = hello
+            .optional(common_key::CONNECTION_ID, before)
+            .body(self.id.as_bytes());
         hello.set_sequence(-1);
-        stream.write_all(hello.as_bytes()).await.map_err(|error| error.to_string())?;
+        stream
+            .write_all(hello.as_bytes())
+            .await
+            .map_err(|error| error.to_string())?;
         let (mut reader, writer) = split(stream);
         let answer = read(&mut reader).await.ok_or("the connection has ended")?;
         if !answer.is_set(common_key::SUCCESS) {
@@ -109,7 +159,11 @@ impl Enrolled {
         }
         let (telling, told) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
-        let (answers, sequence, writer) = (Answers::default(), Arc::new(AtomicI32::new(1)), Arc::new(AsyncMutex::new(writer)));
+        let (answers, sequence, writer) = (
+            Answers::default(),
+            Arc::new(AtomicI32::new(1)),
+            Arc::new(AsyncMutex::new(writer)),
+        );
         let peers = Arc::<AtomicUsize>::default();
         let state = Reading {
             writer: writer.clone(),
@@ -120,7 +174,15 @@ impl Enrolled {
             peers: peers.clone(),
         };
         let reading = tokio::spawn(state.run(reader));
-        let router = Router { id: self.id.clone(), writer, sequence, answers, told: AsyncMutex::new(told), peers, reading };
+        let router = Router {
+            id: self.id.clone(),
+            writer,
+            sequence,
+            answers,
+            told: AsyncMutex::new(told),
+            peers,
+            reading,
+        };
         match timeout(PATIENCE, is_ready).await {
             Ok(Ok(())) => Ok(router),
             Ok(Err(_)) => Err("the connection has ended before the full state".into()),
@@ -143,37 +205,67 @@ impl Reading {
     async fn run(mut self, mut reader: ReadHalf<TlsStream<TcpStream>>) {
         while let Some(frame) = read(&mut reader).await {
             if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
-                self.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty()).await;
+                self.send(
+                    Builder::new(common::HEARTBEAT)
+                        .u64(common_key::HEARTBEAT_ECHO, clock)
+                        .empty(),
+                )
+                .await;
             }
-            if let Some(waiting) = frame.reply_for().and_then(|sequence| self.answers.lock().remove(&sequence)) {
+            if let Some(waiting) = frame
+                .reply_for()
+                .and_then(|sequence| self.answers.lock().remove(&sequence))
+            {
                 drop(waiting.send(frame));
                 continue;
             }
             match frame.content_type() {
                 content::SERVER_HELLO => {
-                    let answer = edge::ClientHello { version: "v1.1.15".into(), hostname: "bench".into(), ..Default::default() };
-                    self.send(Builder::reply(content::CLIENT_HELLO, &frame).body(&answer.encode_to_vec())).await;
+                    let answer = edge::ClientHello {
+                        version: "v1.1.15".into(),
+                        hostname: "bench".into(),
+                        ..Default::default()
+                    };
+                    self.send(
+                        Builder::reply(content::CLIENT_HELLO, &frame).body(&answer.encode_to_vec()),
+                    )
+                    .await;
                 }
                 content::API_SESSION_ADDED => {
-                    let state = frame.header(key::SYNC_STATE).and_then(|state| serde_json::from_slice::<Value>(state).ok());
+                    let state = frame
+                        .header(key::SYNC_STATE)
+                        .and_then(|state| serde_json::from_slice::<Value>(state).ok());
                     if state.is_some_and(|state| state["isLast"] == true) {
                         self.ready.take().map(|ready| ready.send(()));
                     }
                 }
                 content::PEER_STATE_CHANGES => {
-                    let told = fabric::PeerStateChanges::decode(frame.body()).expect("changes").changes;
-                    let connected = told.iter().filter(|change| change.state() == fabric::PeerState::Healthy).count();
+                    let told = fabric::PeerStateChanges::decode(frame.body())
+                        .expect("changes")
+                        .changes;
+                    let connected = told
+                        .iter()
+                        .filter(|change| change.state() == fabric::PeerState::Healthy)
+                        .count();
                     self.peers.fetch_add(connected, Ordering::Relaxed);
                 }
                 content::ROUTE => {
                     let route = fabric::Route::decode(frame.body()).expect("a route");
-                    let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt);
-                    self.send(result.flag(key::ROUTE_SUCCESS, true).body(route.circuit_id.as_bytes())).await;
+                    let result = Builder::reply(content::ROUTE_RESULT, &frame)
+                        .u32(key::ROUTE_ATTEMPT, route.attempt);
+                    self.send(
+                        result
+                            .flag(key::ROUTE_SUCCESS, true)
+                            .body(route.circuit_id.as_bytes()),
+                    )
+                    .await;
                     if route.attempt == REROUTE {
                         drop(self.telling.send(Told::Rerouted(Instant::now())));
                     }
                 }
-                content::SESSION_REMOVED => drop(self.telling.send(Told::SessionsRemoved(Instant::now()))),
+                content::SESSION_REMOVED => {
+                    drop(self.telling.send(Told::SessionsRemoved(Instant::now())))
+                }
                 _ => {}
             }
         }
@@ -188,7 +280,11 @@ impl Reading {
 }
 
 impl Router {
-    pub async fn send(&self, mut frame: Frame, wants_answer: bool) -> Option<oneshot::Receiver<Frame>> {
+    pub async fn send(
+        &self,
+        mut frame: Frame,
+        wants_answer: bool,
+    ) -> Option<oneshot::Receiver<Frame>> {
         let (waiting, answer) = oneshot::channel();
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         frame.set_sequence(sequence);
@@ -196,14 +292,20 @@ impl Router {
             self.answers.lock().insert(sequence, waiting);
         }
         let mut writer = self.writer.lock().await;
-        writer.write_all(frame.as_bytes()).await.expect("a connection");
+        writer
+            .write_all(frame.as_bytes())
+            .await
+            .expect("a connection");
         writer.flush().await.expect("a connection");
         wants_answer.then_some(answer)
     }
 
     async fn ask(&self, frame: Frame) -> Frame {
         let answer = self.send(frame, true).await.expect("an answer is wanted");
-        timeout(PATIENCE, answer).await.expect("no answer").expect("a connection")
+        timeout(PATIENCE, answer)
+            .await
+            .expect("no answer")
+            .expect("a connection")
     }
 
     /// Reports links to other routers, by id and router.
@@ -215,15 +317,30 @@ impl Router {
             iteration: 1,
             ..Default::default()
         };
-        let report = fabric::RouterLinks { links: links.iter().map(link).collect(), full_refresh: false };
-        self.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec()), false).await;
+        let report = fabric::RouterLinks {
+            links: links.iter().map(link).collect(),
+            full_refresh: false,
+        };
+        self.send(
+            Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec()),
+            false,
+        )
+        .await;
         self.ask(Builder::new(common::PING).empty()).await;
     }
 
     /// Reports the loss of a link.
     pub async fn lose(&self, link: &str) {
-        let fault = fabric::Fault { subject: fabric::FaultSubject::Link.into(), id: link.to_owned(), iteration: 1 };
-        self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec()), false).await;
+        let fault = fabric::Fault {
+            subject: fabric::FaultSubject::Link.into(),
+            id: link.to_owned(),
+            iteration: 1,
+        };
+        self.send(
+            Builder::new(content::FAULT).body(&fault.encode_to_vec()),
+            false,
+        )
+        .await;
     }
 
     /// Creates a terminator for a session.
@@ -234,20 +351,34 @@ impl Router {
             fingerprints: vec![fingerprint.into()],
             ..Default::default()
         };
-        let answer = self.ask(Builder::new(content::CREATE_TERMINATOR).body(&wanted.encode_to_vec())).await;
+        let answer = self
+            .ask(Builder::new(content::CREATE_TERMINATOR).body(&wanted.encode_to_vec()))
+            .await;
         let answer = edge::CreateTerminatorResponse::decode(answer.body()).expect("an answer");
-        assert_eq!(answer.result(), edge::CreateTerminatorResult::Success, "{answer:?}");
+        assert_eq!(
+            answer.result(),
+            edge::CreateTerminatorResult::Success,
+            "{answer:?}"
+        );
     }
 
     /// Opens a circuit.
     pub async fn dial(&self, token: &str, fingerprint: &str) {
         let wanted = Builder::new(content::CREATE_CIRCUIT)
-            .bytes(key::PEER_DATA, &value::of_bytes_by_number(&[(1008, "caller")]))
+            .bytes(
+                key::PEER_DATA,
+                &value::of_bytes_by_number(&[(1008, "caller")]),
+            )
             .text(key::SESSION_TOKEN, token)
             .bytes(key::FINGERPRINTS, &value::of_texts(&[fingerprint]))
             .text(key::INSTANCE, "");
         let answer = self.ask(wanted.empty()).await;
-        assert_eq!(answer.content_type(), content::CREATE_CIRCUIT_RESPONSE, "{}", String::from_utf8_lossy(answer.body()));
+        assert_eq!(
+            answer.content_type(),
+            content::CREATE_CIRCUIT_RESPONSE,
+            "{}",
+            String::from_utf8_lossy(answer.body())
+        );
     }
 }
 
@@ -270,5 +401,8 @@ async fn read(reader: &mut ReadHalf<TlsStream<TcpStream>>) -> Option<Frame> {
 /// A text in an answer.
 pub fn text(answer: &[u8], pointer: &str) -> String {
     let json: Value = serde_json::from_slice(answer).unwrap_or_default();
-    json.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer}: {}", String::from_utf8_lossy(answer))).to_owned()
+    json.pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer}: {}", String::from_utf8_lossy(answer)))
+        .to_owned()
 }

@@ -38,23 +38,44 @@ impl Controller {
     pub fn start(directory: &Path, variables: &[(&str, &str)]) -> Self {
         let password = directory.join("password");
         std::fs::write(&password, PASSWORD).expect("a file");
-        let own = [("OVERKEEP_LOG_LEVEL", "error"), ("OVERKEEP_ADMIN_PASSWORD_FILE", password.to_str().expect("a path"))];
+        let own = [
+            ("OVERKEEP_LOG_LEVEL", "error"),
+            (
+                "OVERKEEP_ADMIN_PASSWORD_FILE",
+                password.to_str().expect("a path"),
+            ),
+        ];
         let (process, at) = process::start(&directory.join("data"), &[&own, variables].concat());
         Self::of(process, at)
     }
 
-    /// A process whose administrator has the name `admin` and the password [`PASSWORD`]. Waits until it lets the administrator in.
+    /// A process whose administrator has the name `admin` and the password [`PASSWORD`]. Waits
+    /// until it lets the administrator in.
     pub fn of(process: Child, at: SocketAddr) -> Self {
-        let mut controller = Self { process, at, plain: Manner::plain(), admin: String::new() };
-        let (path, body, start) = (format!("{CLIENT}/authenticate?method=password"), credentials("admin", PASSWORD), Instant::now());
+        let mut controller = Self {
+            process,
+            at,
+            plain: Manner::plain(),
+            admin: String::new(),
+        };
+        let (path, body, start) = (
+            format!("{CLIENT}/authenticate?method=password"),
+            credentials("admin", PASSWORD),
+            Instant::now(),
+        );
         loop {
-            let answer = Wire::open(at, &controller.plain).and_then(|mut wire| wire.ask("POST", &path, "", &body));
+            let answer = Wire::open(at, &controller.plain)
+                .and_then(|mut wire| wire.ask("POST", &path, "", &body));
             match answer {
                 Ok(answer) if answer.status == 200 => {
                     controller.admin = session(&answer.body);
                     return controller;
                 }
-                other => assert!(start.elapsed() < PATIENCE, "no log-in: {:?}", other.map(|answer| answer.status)),
+                other => assert!(
+                    start.elapsed() < PATIENCE,
+                    "no log-in: {:?}",
+                    other.map(|answer| answer.status)
+                ),
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -66,8 +87,21 @@ impl Controller {
 
     /// Creates a record and returns its id.
     pub fn create(&self, path: &str, body: &Value) -> String {
-        let answer = self.open().ask("POST", &format!("{MANAGEMENT}{path}"), &self.admin, &body.to_string()).expect("an answer");
-        assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
+        let answer = self
+            .open()
+            .ask(
+                "POST",
+                &format!("{MANAGEMENT}{path}"),
+                &self.admin,
+                &body.to_string(),
+            )
+            .expect("an answer");
+        assert_eq!(
+            answer.status,
+            201,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
         text(&answer.body, "/data/id")
     }
 
@@ -75,10 +109,21 @@ impl Controller {
     pub fn enrolled(&self, name: &str) -> (String, Manner) {
         let body = json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } });
         let id = self.create("/identities", &body);
-        let shown = self.open().ask("GET", &format!("{MANAGEMENT}/identities/{id}"), &self.admin, "").expect("an identity");
+        let shown = self
+            .open()
+            .ask(
+                "GET",
+                &format!("{MANAGEMENT}/identities/{id}"),
+                &self.admin,
+                "",
+            )
+            .expect("an identity");
         let token = text(&shown.body, "/data/enrollment/ott/token");
         let key = KeyPair::generate().expect("a key");
-        let request = CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
+        let request = CertificateParams::default()
+            .serialize_request(&key)
+            .and_then(|request| request.pem())
+            .expect("a request");
         let enroll = format!(
             "POST {CLIENT}/enroll?method=ott&token={token} HTTP/1.1\r\nhost: bench\r\naccept: application/json\r\n\
              content-type: application/x-pem-file\r\ncontent-length: {}\r\n\r\n{request}",
@@ -87,8 +132,16 @@ impl Controller {
         let mut wire = self.open();
         wire.send(enroll.as_bytes()).expect("a request");
         let chain = text(&wire.answer().expect("a certificate").body, "/data/cert");
-        let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|der| der.expect("PEM")).collect();
-        (id, Manner::showing(chain, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()))))
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes())
+            .map(|der| der.expect("PEM"))
+            .collect();
+        (
+            id,
+            Manner::showing(
+                chain,
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+            ),
+        )
     }
 
     /// The id of its process.
@@ -99,10 +152,19 @@ impl Controller {
 
     /// The CPU time it has used, in seconds.
     pub fn cpu(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its accounts");
-        let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))
+            .expect("its accounts");
+        let numbers = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .skip(11)
+            .take(2);
         // Linux counts these in hundredths of a second on every machine.
-        numbers.map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0).sum()
+        numbers
+            .map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0)
+            .sum()
     }
 
     /// The memory it uses, in KiB.
@@ -128,6 +190,10 @@ pub fn session(answer: &[u8]) -> String {
 }
 
 fn text(answer: &[u8], pointer: &str) -> String {
-    let json: Value = serde_json::from_slice(answer).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(answer)));
-    json.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer}: {json}")).to_owned()
+    let json: Value = serde_json::from_slice(answer)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(answer)));
+    json.pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer}: {json}"))
+        .to_owned()
 }

@@ -25,19 +25,27 @@ pub struct Load {
 }
 
 impl Load {
-    /// Combines the loads of several threads: times of successful answers, and numbers of rejections.
+    /// Combines the loads of several threads: times of successful answers, and numbers of
+    /// rejections.
     pub fn of(parts: Vec<(Vec<Duration>, usize)>, time: Duration) -> Self {
         let seconds = time.as_secs_f64();
         let refused: usize = parts.iter().map(|(_, refused)| refused).sum();
         let mut times: Vec<Duration> = parts.into_iter().flat_map(|(times, _)| times).collect();
         times.sort_unstable();
-        Self { each_second: times.len() as f64 / seconds, refused_each_second: refused as f64 / seconds, times }
+        Self {
+            each_second: times.len() as f64 / seconds,
+            refused_each_second: refused as f64 / seconds,
+            times,
+        }
     }
 
     /// The quantile of the times at `part`.
     pub fn part(&self, part: f64) -> Duration {
         let at = (self.times.len() as f64 * part) as usize;
-        self.times.get(at.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
+        self.times
+            .get(at.min(self.times.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
     }
 
     pub fn p99(&self) -> f64 {
@@ -61,7 +69,10 @@ pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
                         Outcome::Useful => times.push(begun.elapsed()),
                         Outcome::Refused(seconds) => {
                             refused += 1;
-                            thread::sleep(Duration::from_secs(seconds).min(time.saturating_sub(start.elapsed())));
+                            thread::sleep(
+                                Duration::from_secs(seconds)
+                                    .min(time.saturating_sub(start.elapsed())),
+                            );
                         }
                         Outcome::Nothing => {}
                     }
@@ -71,7 +82,10 @@ pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
             scope.spawn(work)
         });
         let started: Vec<_> = works.collect();
-        started.into_iter().map(|work| work.join().expect("a worker")).collect()
+        started
+            .into_iter()
+            .map(|work| work.join().expect("a worker"))
+            .collect()
     });
     Load::of(parts, start.elapsed())
 }

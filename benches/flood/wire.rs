@@ -1,4 +1,5 @@
-//! Connections that may be slow, half-open, idle, or present a certificate: HTTP/1.1 over rustls and a blocking socket.
+//! Connections that may be slow, half-open, idle, or present a certificate: HTTP/1.1 over rustls
+//! and a blocking socket.
 
 use std::{
     io::{Error, ErrorKind, Read, Result, Write},
@@ -35,7 +36,11 @@ impl Manner {
 
     /// With a certificate and its key.
     pub fn showing(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        Self::new(trusting().with_client_auth_cert(chain, key).expect("a certificate and its key"))
+        Self::new(
+            trusting()
+                .with_client_auth_cert(chain, key)
+                .expect("a certificate and its key"),
+        )
     }
 
     /// The TLS configuration, for callers that connect themselves.
@@ -74,7 +79,15 @@ impl Wire {
     /// The same from another address of this machine.
     #[allow(dead_code, reason = "only the flood bench comes from elsewhere")]
     pub fn open_from(from: IpAddr, at: SocketAddr, manner: &Manner) -> Result<Self> {
-        let socket = socket(if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }, SocketType::STREAM, None)?;
+        let socket = socket(
+            if at.is_ipv4() {
+                AddressFamily::INET
+            } else {
+                AddressFamily::INET6
+            },
+            SocketType::STREAM,
+            None,
+        )?;
         bind(&socket, &SocketAddr::new(from, 0))?;
         connect(&socket, &at)?;
         Self::over(socket.into(), at, manner)
@@ -83,12 +96,16 @@ impl Wire {
     fn over(socket: TcpStream, at: SocketAddr, manner: &Manner) -> Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(30)))?;
-        let connection = ClientConnection::new(manner.0.clone(), ServerName::from(at.ip())).map_err(Error::other)?;
+        let connection = ClientConnection::new(manner.0.clone(), ServerName::from(at.ip()))
+            .map_err(Error::other)?;
         let mut stream = StreamOwned::new(connection, socket);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;
         }
-        Ok(Self { stream, buffer: Vec::new() })
+        Ok(Self {
+            stream,
+            buffer: Vec::new(),
+        })
     }
 
     /// Sends raw bytes.
@@ -126,17 +143,40 @@ impl Wire {
 
 /// A request; `head` is lines of headers, each with its line end.
 pub fn request(method: &str, path: &str, head: &str, body: &str) -> String {
-    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-    let media = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    let length = if body.is_empty() {
+        String::new()
+    } else {
+        format!("content-length: {}\r\n", body.len())
+    };
+    let media = if body.is_empty() {
+        ""
+    } else {
+        "content-type: application/json\r\n"
+    };
     format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{head}{media}{length}\r\n{body}")
 }
 
-/// An answer whose head is complete, with the body read so far, and the announced length of the body.
+/// An answer whose head is complete, with the body read so far, and the announced length of the
+/// body.
 fn parsed(bytes: &[u8]) -> Option<(Answer, usize)> {
     let end = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    let number = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let answer = Answer { status, retry_after: number("retry-after:"), body: bytes[end..].to_vec() };
-    Some((answer, number("content-length:").unwrap_or_default() as usize))
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_default();
+    let number = |name: &str| {
+        head.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    let answer = Answer {
+        status,
+        retry_after: number("retry-after:"),
+        body: bytes[end..].to_vec(),
+    };
+    Some((
+        answer,
+        number("content-length:").unwrap_or_default() as usize,
+    ))
 }

@@ -54,7 +54,13 @@ pub fn relay() {
                 let mut stream = acceptor.accept(tcp).await.unwrap();
                 match stream.read_u8().await.unwrap() {
                     HOST => waiting.lock().await.push(stream),
-                    SINK => while stream.read(&mut [0; CHUNK * 2]).await.is_ok_and(|count| count > 0) {},
+                    SINK => {
+                        while stream
+                            .read(&mut [0; CHUNK * 2])
+                            .await
+                            .is_ok_and(|count| count > 0)
+                        {}
+                    }
                     _ => {
                         let host = waiting.lock().await.remove(0);
                         let ((from, to), (back, forth)) = (split(stream), split(host));
@@ -71,8 +77,13 @@ fn own() -> ServerConfig {
     let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap()
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    builder
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap()
 }
 
 async fn copy(mut from: ReadHalf<Accepted>, mut to: WriteHalf<Accepted>) {
@@ -87,10 +98,21 @@ async fn copy(mut from: ReadHalf<Accepted>, mut to: WriteHalf<Accepted>) {
 
 impl Plain {
     pub fn start() -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap()).arg(PLAIN).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .arg(PLAIN)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut said = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(process.stdout.take().unwrap()), &mut said).unwrap();
-        let at = said.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(process.stdout.take().unwrap()),
+            &mut said,
+        )
+        .unwrap();
+        let at = said
+            .split_whitespace()
+            .find_map(|word| word.parse().ok())
+            .unwrap();
         Self { process, at }
     }
 
@@ -98,21 +120,32 @@ impl Plain {
         let tcp = TcpStream::connect(self.at).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let tls = Arc::new(trusting().with_no_client_auth());
-        let mut stream = TlsConnector::from(tls).connect(ServerName::IpAddress(self.at.ip().into()), tcp).await.unwrap();
+        let mut stream = TlsConnector::from(tls)
+            .connect(ServerName::IpAddress(self.at.ip().into()), tcp)
+            .await
+            .unwrap();
         stream.write_u8(first).await.unwrap();
         stream.flush().await.unwrap();
         stream
     }
 
-    /// Sends so many bytes over each of some connections through the relay. Returns the duration in seconds.
+    /// Sends so many bytes over each of some connections through the relay. Returns the duration in
+    /// seconds.
     pub async fn carry(&self, connections: usize, bytes: usize) -> f64 {
         let mut pairs = Vec::new();
         for _ in 0..connections {
             pairs.push(self.pair().await);
         }
         let start = Instant::now();
-        let carried: Vec<_> =
-            pairs.into_iter().map(|(dialer, host)| (tokio::spawn(write(dialer, bytes)), tokio::spawn(read(host, bytes)))).collect();
+        let carried: Vec<_> = pairs
+            .into_iter()
+            .map(|(dialer, host)| {
+                (
+                    tokio::spawn(write(dialer, bytes)),
+                    tokio::spawn(read(host, bytes)),
+                )
+            })
+            .collect();
         for (written, read) in carried {
             let _open = written.await.unwrap();
             read.await.unwrap();
@@ -120,12 +153,16 @@ impl Plain {
         start.elapsed().as_secs_f64()
     }
 
-    /// The round trips of single bytes between a client and a host, in milliseconds: quiet, and beside the transfer of another pair.
+    /// The round trips of single bytes between a client and a host, in milliseconds: quiet, and
+    /// beside the transfer of another pair.
     pub async fn pings(&self, count: usize) -> [Vec<f64>; 2] {
         let (mut near, mut far) = self.pair().await;
         tokio::spawn(async move {
             let mut byte = [0];
-            while far.read_exact(&mut byte).await.is_ok() && far.write_all(&byte).await.is_ok() && far.flush().await.is_ok() {}
+            while far.read_exact(&mut byte).await.is_ok()
+                && far.write_all(&byte).await.is_ok()
+                && far.flush().await.is_ok()
+            {}
         });
         let quiet = round_trips(&mut near, count).await;
         let (mut from, to) = self.pair().await;

@@ -1,13 +1,21 @@
-//! The cost of traffic through the built-in router, beside floors of the same run: a relay of the same crates that only
-//! copies between TLS connections, and one TLS connection over the loopback interface.
+//! The cost of traffic through the built-in router, beside floors of the same run: a relay of the
+//! same crates that only copies between TLS connections, and one TLS connection over the loopback
+//! interface.
 //!
-//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos stalled refilled stampede`. The router runs as a child
-//! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
-//! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
-//! `bulk` and `dials` then run a second time over it, and `controllers` compares the controller with that of the same program.
-//! `OVERKEEP_BENCH_SHORT` makes these parts short, to see that they work.
+//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos stalled
+//! refilled stampede`. The router runs as a child process, so that its CPU time is its own; clients
+//! and hosts run in this process and share the cores with it. `OVERKEEP_BENCH_DIR` names a
+//! directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the
+//! parts `bulk` and `dials` then run a second time over it, and `controllers` compares the
+//! controller with that of the same program. `OVERKEEP_BENCH_SHORT` makes these parts short, to see
+//! that they work.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)] // a bench that panics says so
 
 #[allow(dead_code, reason = "other benches need more of it")]
 #[path = "../flood/controller.rs"]
@@ -46,8 +54,16 @@ fn main() {
         return floor::relay();
     }
     let files = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("as many files as are allowed");
-    let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: files.maximum,
+            ..files
+        },
+    )
+    .expect("as many files as are allowed");
+    let home =
+        std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
     let mut stage = Stage::new(directory.path());
     let parts: [Part; 6] = [
@@ -58,14 +74,24 @@ fn main() {
         ("rest", parts::rest),
         ("hellos", parts::hellos),
     ];
-    let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    let asked: Vec<&String> = words
+        .iter()
+        .filter(|word| !word.starts_with("--"))
+        .collect();
     let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|word| *word == part);
-    println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
+    println!(
+        "{:<52}{:>12}{:>12}{:>9}   goal",
+        "", "floor", "router", "ratio"
+    );
     for (_, part) in parts.iter().filter(|(name, _)| is_asked(name)) {
         part(&stage);
     }
     // Each after a restart, so that the peak of memory is its own.
-    let crowds: [Part; 3] = [("stalled", crowds::stalled), ("refilled", refilled::refilled), ("stampede", crowds::stampede)];
+    let crowds: [Part; 3] = [
+        ("stalled", crowds::stalled),
+        ("refilled", refilled::refilled),
+        ("stampede", crowds::stampede),
+    ];
     for (_, crowd) in crowds.iter().filter(|(name, _)| is_asked(name)) {
         stage = stage.restarted(directory.path());
         crowd(&stage);
@@ -91,8 +117,13 @@ fn main() {
 type Goal = (&'static str, bool);
 
 fn row(what: &str, floor: f64, router: f64, goal: Option<Goal>) {
-    let goal = goal.map_or(String::new(), |(goal, met)| format!("{goal}: {}", if met { "met" } else { "missed" }));
-    println!("{what:<52}{floor:>12.3}{router:>12.3}{:>9.2}   {goal}", router / floor);
+    let goal = goal.map_or(String::new(), |(goal, met)| {
+        format!("{goal}: {}", if met { "met" } else { "missed" })
+    });
+    println!(
+        "{what:<52}{floor:>12.3}{router:>12.3}{:>9.2}   {goal}",
+        router / floor
+    );
 }
 
 /// The value below which this share of all values lies.

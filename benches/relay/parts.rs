@@ -22,7 +22,8 @@ use super::{
 };
 
 const CHUNK: usize = 32 << 10;
-/// The number of bytes in all of one bulk transfer, and of dials. With `OVERKEEP_BENCH_SHORT` they are a 32nd of it.
+/// The number of bytes in all of one bulk transfer, and of dials. With `OVERKEEP_BENCH_SHORT` they
+/// are a 32nd of it.
 const BULK: usize = 1 << 30;
 const MANY: usize = 50;
 const DIALS: usize = 2000;
@@ -38,14 +39,21 @@ const GB: f64 = 1e9;
 
 /// A number of bytes or dials, or the part of it that shows that the bench works.
 fn sized(full: usize) -> usize {
-    if std::env::var_os("OVERKEEP_BENCH_SHORT").is_some() { full / 32 } else { full }
+    if std::env::var_os("OVERKEEP_BENCH_SHORT").is_some() {
+        full / 32
+    } else {
+        full
+    }
 }
 
 /// The duration of some work, and the CPU time that a process spent on it; both in seconds.
 fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, f64) {
     let (before, start) = (Spent::of(process), Instant::now());
     stage.runtime.block_on(work);
-    (start.elapsed().as_secs_f64(), Spent::of(process).since(&before))
+    (
+        start.elapsed().as_secs_f64(),
+        Spent::of(process).since(&before),
+    )
 }
 
 /// Throughput and CPU time of transfers from client to host, over one circuit and over many.
@@ -63,9 +71,24 @@ pub fn bulk(stage: &Stage) {
         let (again, again_cpu) = cost(stage, plain, stage.plain.carry(circuits, bytes));
         let (floor, floor_cpu) = (floor.min(again), floor_cpu.min(again_cpu));
         let goal = ("at most 1.3", cpu <= 1.3 * floor_cpu);
-        row(&format!("{what}: CPU seconds per GB, plain relay as floor"), floor_cpu / gb, cpu / gb, Some(goal));
-        row(&format!("{what}: CPU seconds per GB, one TLS end as floor"), raw / (bulk as f64 / GB), cpu / gb, None);
-        row(&format!("{what}: MB per second, plain relay as floor"), gb * 1000.0 / floor, gb * 1000.0 / time, None);
+        row(
+            &format!("{what}: CPU seconds per GB, plain relay as floor"),
+            floor_cpu / gb,
+            cpu / gb,
+            Some(goal),
+        );
+        row(
+            &format!("{what}: CPU seconds per GB, one TLS end as floor"),
+            raw / (bulk as f64 / GB),
+            cpu / gb,
+            None,
+        );
+        row(
+            &format!("{what}: MB per second, plain relay as floor"),
+            gb * 1000.0 / floor,
+            gb * 1000.0 / time,
+            None,
+        );
     }
 }
 
@@ -84,8 +107,15 @@ pub async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
 }
 
 async fn carry(ends: Vec<(Conn, Conn)>, bytes: usize) {
-    let carried: Vec<_> =
-        ends.into_iter().map(|(dialer, host)| (tokio::spawn(write(dialer, bytes)), tokio::spawn(read(host, bytes)))).collect();
+    let carried: Vec<_> = ends
+        .into_iter()
+        .map(|(dialer, host)| {
+            (
+                tokio::spawn(write(dialer, bytes)),
+                tokio::spawn(read(host, bytes)),
+            )
+        })
+        .collect();
     for (written, read) in carried {
         let _open = written.await.unwrap();
         read.await.unwrap();
@@ -110,7 +140,9 @@ async fn read(mut from: Conn, bytes: usize) -> Conn {
 
 /// A probe on a channel; returns as soon as the router has read it.
 async fn probe(sdk: &Sdk) {
-    sdk.ask(Builder::new(content::LATENCY).bytes(128, &[0; 8]).empty()).await.unwrap();
+    sdk.ask(Builder::new(content::LATENCY).bytes(128, &[0; 8]).empty())
+        .await
+        .unwrap();
 }
 
 /// The time from dial to connected, and the CPU time of opening and closing a circuit.
@@ -141,22 +173,44 @@ pub fn dials(stage: &Stage) {
         accepting.await.unwrap();
     });
     let (floor, time) = (percentile(round_trips, 0.5), percentile(times, 0.5));
-    row("dial to connected, ms; two round trips as floor", floor, time, Some(("floor + 0.2 ms", time <= floor + 0.2)));
+    row(
+        "dial to connected, ms; two round trips as floor",
+        floor,
+        time,
+        Some(("floor + 0.2 ms", time <= floor + 0.2)),
+    );
     let each = cpu * 1e3 / dials as f64;
-    row("a circuit opened and closed, ms of CPU", 0.3, each, Some(("at most 0.3", each <= 0.3)));
+    row(
+        "a circuit opened and closed, ms of CPU",
+        0.3,
+        each,
+        Some(("at most 0.3", each <= 0.3)),
+    );
 }
 
 /// Circuits over a Go router: what they cost the Go controller, as floor, and the controller.
 pub fn controllers(go: &Stage, own: &Stage) {
     let [first, own, again] = [go, own, go].map(circuits);
-    row("circuits per second over a Go router, its controller as floor", first.0.max(again.0), own.0, None);
-    row("a circuit, ms of CPU of the controller, the same floor", first.1.min(again.1), own.1, None);
+    row(
+        "circuits per second over a Go router, its controller as floor",
+        first.0.max(again.0),
+        own.0,
+        None,
+    );
+    row(
+        "a circuit, ms of CPU of the controller, the same floor",
+        first.1.min(again.1),
+        own.1,
+        None,
+    );
 }
 
 /// Circuits per second, and the CPU time of the controller for one, in milliseconds.
 fn circuits(stage: &Stage) -> (f64, f64) {
     let each = sized(DIALS) / AT_ONCE;
-    let (dialer, mut host) = stage.runtime.block_on(async { (stage.channel(&stage.dialer).await, stage.hosting().await) });
+    let (dialer, mut host) = stage
+        .runtime
+        .block_on(async { (stage.channel(&stage.dialer).await, stage.hosting().await) });
     let dialing = async || {
         for _ in 0..each {
             stage.dial(&dialer).await.close().await;
@@ -182,29 +236,63 @@ pub fn ping(stage: &Stage) {
         let (mut near, mut far) = stage.circuit(&dialer, &mut host).await;
         let (bulk, sink) = stage.circuit(&dialer, &mut host).await;
         stage.unbind(&host).await;
-        let (other, other_sink) = stage.circuit(&stage.channel(&stage.dialer).await, &mut stage.hosting().await).await;
+        let (other, other_sink) = stage
+            .circuit(
+                &stage.channel(&stage.dialer).await,
+                &mut stage.hosting().await,
+            )
+            .await;
         tokio::spawn(async move {
             while let Event::Data(message) = far.next().await {
                 far.send(&message).await;
             }
         });
-        let [plain_quiet, plain_beside] = stage.plain.pings(PINGS).await.map(|times| percentile(times, 0.99));
-        row("a byte to and fro, p99 ms, the plain relay alone", plain_quiet, plain_beside, None);
+        let [plain_quiet, plain_beside] = stage
+            .plain
+            .pings(PINGS)
+            .await
+            .map(|times| percentile(times, 0.99));
+        row(
+            "a byte to and fro, p99 ms, the plain relay alone",
+            plain_quiet,
+            plain_beside,
+            None,
+        );
         let quiet = pings(&mut near).await;
-        row("a byte to and fro, p99 ms, quiet, plain relay as floor", plain_quiet, quiet, None);
+        row(
+            "a byte to and fro, p99 ms, quiet, plain relay as floor",
+            plain_quiet,
+            quiet,
+            None,
+        );
         let stop = Arc::new(AtomicBool::new(false));
         let flood = flood(other, other_sink, &stop);
         let beside = pings(&mut near).await;
         stop.store(true, Ordering::Relaxed);
         flood.await.unwrap();
-        row("a byte to and fro, p99 ms, beside another channel", quiet, beside, Some(("at most 5", beside <= 5.0 * quiet)));
-        row("the same, the plain relay beside a transfer as floor", plain_beside, beside, None);
+        row(
+            "a byte to and fro, p99 ms, beside another channel",
+            quiet,
+            beside,
+            Some(("at most 5", beside <= 5.0 * quiet)),
+        );
+        row(
+            "the same, the plain relay beside a transfer as floor",
+            plain_beside,
+            beside,
+            None,
+        );
         let stop = Arc::new(AtomicBool::new(false));
         let flood = self::flood(bulk, sink, &stop);
         let beside = pings(&mut near).await;
         stop.store(true, Ordering::Relaxed);
         flood.await.unwrap();
-        row("a byte to and fro, p99 ms, beside its own channel", quiet, beside, Some(("at most 5", beside <= 5.0 * quiet)));
+        row(
+            "a byte to and fro, p99 ms, beside its own channel",
+            quiet,
+            beside,
+            Some(("at most 5", beside <= 5.0 * quiet)),
+        );
     });
 }
 
@@ -213,7 +301,11 @@ async fn pings(connection: &mut Conn) -> f64 {
 }
 
 /// The times until a message has come back, in milliseconds, one after the other until it is done.
-pub async fn echoes(connection: &mut Conn, message: &[u8], is_done: impl Fn(usize) -> bool) -> Vec<f64> {
+pub async fn echoes(
+    connection: &mut Conn,
+    message: &[u8],
+    is_done: impl Fn(usize) -> bool,
+) -> Vec<f64> {
     let mut times = Vec::new();
     while !is_done(times.len()) {
         let (start, mut left) = (Instant::now(), message.len());
@@ -247,17 +339,32 @@ pub fn idle(stage: &Stage) {
         let _channels = channels(stage).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let each = (stage.controller.memory() - before) / IDLE as f64;
-        row("an idle channel, KiB", 40.0, each, Some(("at most 40", each <= 40.0)));
+        row(
+            "an idle channel, KiB",
+            40.0,
+            each,
+            Some(("at most 40", each <= 40.0)),
+        );
     });
 }
 
 /// REST requests while traffic occupies every core.
 pub fn rest(stage: &Stage) {
     let ask = || {
-        let (mut wire, mut times) = (Wire::open(stage.controller.at, &Manner::plain()).unwrap(), Vec::with_capacity(REQUESTS));
+        let (mut wire, mut times) = (
+            Wire::open(stage.controller.at, &Manner::plain()).unwrap(),
+            Vec::with_capacity(REQUESTS),
+        );
         for _ in 0..REQUESTS {
             let start = Instant::now();
-            let answer = wire.ask("GET", "/edge/client/v1/current-identity", &stage.dialer.head, "").unwrap();
+            let answer = wire
+                .ask(
+                    "GET",
+                    "/edge/client/v1/current-identity",
+                    &stage.dialer.head,
+                    "",
+                )
+                .unwrap();
             assert_eq!(answer.status, 200);
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
@@ -265,8 +372,13 @@ pub fn rest(stage: &Stage) {
     };
     let quiet = ask();
     let stop = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> =
-        stage.runtime.block_on(async { ends(stage, 8).await.into_iter().map(|(from, to)| flood(from, to, &stop)).collect() });
+    let floods: Vec<_> = stage.runtime.block_on(async {
+        ends(stage, 8)
+            .await
+            .into_iter()
+            .map(|(from, to)| flood(from, to, &stop))
+            .collect()
+    });
     let busy = ask();
     stop.store(true, Ordering::Relaxed);
     stage.runtime.block_on(async {
@@ -274,23 +386,39 @@ pub fn rest(stage: &Stage) {
             flood.await.unwrap();
         }
     });
-    row("a request over REST, p99 ms, beside traffic", quiet, busy, Some(("at most 3", busy <= 3.0 * quiet)));
+    row(
+        "a request over REST, p99 ms, beside traffic",
+        quiet,
+        busy,
+        Some(("at most 3", busy <= 3.0 * quiet)),
+    );
 }
 
-/// Log-ins over REST beside 10,000 idle channels while many clients open channels, each on a connection of its own.
+/// Log-ins over REST beside 10,000 idle channels while many clients open channels, each on a
+/// connection of its own.
 pub fn hellos(stage: &Stage) {
     let (_, manner) = stage.controller.enrolled("logins");
     let log_ins = || {
         let mut times = Vec::with_capacity(LOGINS);
         for _ in 0..LOGINS {
             let start = Instant::now();
-            assert_eq!(Wire::open(stage.controller.at, &manner).unwrap().ask("POST", BY_CERTIFICATE, "", "").unwrap().status, 200);
+            assert_eq!(
+                Wire::open(stage.controller.at, &manner)
+                    .unwrap()
+                    .ask("POST", BY_CERTIFICATE, "", "")
+                    .unwrap()
+                    .status,
+                200
+            );
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
         times
     };
     let quiet = log_ins();
-    let (idle, stop) = (stage.runtime.block_on(channels(stage)), AtomicBool::new(false));
+    let (idle, stop) = (
+        stage.runtime.block_on(channels(stage)),
+        AtomicBool::new(false),
+    );
     let (busy, opened, seconds) = std::thread::scope(|scope| {
         let start = Instant::now();
         let openers: Vec<_> = (0..STAMPEDE)
@@ -307,17 +435,38 @@ pub fn hellos(stage: &Stage) {
             .collect();
         let busy = log_ins();
         stop.store(true, Ordering::Relaxed);
-        let opened: usize = openers.into_iter().map(|opener| opener.join().unwrap()).sum();
+        let opened: usize = openers
+            .into_iter()
+            .map(|opener| opener.join().unwrap())
+            .sum();
         (busy, opened, start.elapsed().as_secs_f64())
     });
     drop(idle);
     for share in [0.5, 0.99] {
-        let what = format!("a log-in beside a stampede of hellos, p{:.0} ms", share * 100.0);
-        row(&what, percentile(quiet.clone(), share), percentile(busy.clone(), share), None);
+        let what = format!(
+            "a log-in beside a stampede of hellos, p{:.0} ms",
+            share * 100.0
+        );
+        row(
+            &what,
+            percentile(quiet.clone(), share),
+            percentile(busy.clone(), share),
+            None,
+        );
     }
     let (alone, beside) = (1e3 / percentile(quiet, 0.5), LOGINS as f64 / seconds);
-    row("log-ins per second beside a stampede of hellos", alone, beside, None);
-    row("hellos per second beside log-ins", alone, opened as f64 / seconds, None);
+    row(
+        "log-ins per second beside a stampede of hellos",
+        alone,
+        beside,
+        None,
+    );
+    row(
+        "hellos per second beside log-ins",
+        alone,
+        opened as f64 / seconds,
+        None,
+    );
 }
 
 /// Channels on which nothing is sent.

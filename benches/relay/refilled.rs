@@ -1,4 +1,5 @@
-//! One identity whose hosts do not read and are filled again and again, and what somebody else waits meanwhile.
+//! One identity whose hosts do not read and are filled again and again, and what somebody else
+//! waits meanwhile.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -17,7 +18,8 @@ use super::{
 
 /// The channels that are filled, each with a circuit of its own.
 const FILLED: usize = 20;
-/// The message that they are filled with: nearly the longest that the router takes (`router.max-message-mib`).
+/// The message that they are filled with: nearly the longest that the router takes
+/// (`router.max-message-mib`).
 const LONG: usize = (16 << 20) - (64 << 10);
 /// The bytes of messages that the router may keep in memory, in MiB (`router.max-total-mib`).
 const BOUND: f64 = 64.0;
@@ -72,7 +74,8 @@ async fn echoed(connection: &mut Conn, during: Duration) -> Vec<f64> {
     echoes(connection, &[7; ECHOED], |_| start.elapsed() > during).await
 }
 
-/// Opens a circuit whose host does not read, fills it until it takes nothing more, and begins again, for ever.
+/// Opens a circuit whose host does not read, fills it until it takes nothing more, and begins
+/// again, for ever.
 async fn refill(stage: &Stage, user: &User, service: usize, taken: &AtomicUsize) {
     let message = vec![7; LONG];
     loop {
@@ -81,7 +84,9 @@ async fn refill(stage: &Stage, user: &User, service: usize, taken: &AtomicUsize)
             continue;
         };
         accepted.sdk.pause();
-        while dialed.next().now_or_never().is_none() && timeout(STALLED, dialed.send(&message)).await.is_ok() {
+        while dialed.next().now_or_never().is_none()
+            && timeout(STALLED, dialed.send(&message)).await.is_ok()
+        {
             taken.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,4 +1,5 @@
-//! A controller with a router, a dialing and a hosting identity, and a service without end-to-end encryption.
+//! A controller with a router, a dialing and a hosting identity, and a service without end-to-end
+//! encryption.
 
 use std::{
     net::SocketAddr,
@@ -54,13 +55,19 @@ impl Stage {
 
     fn controller(directory: &Path) -> Controller {
         // The idle channels are all of one identity.
-        Controller::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")])
+        Controller::start(
+            directory,
+            &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")],
+        )
     }
 
     /// Kills the controller and starts it again on its file, which is in this directory.
     pub fn restarted(self, directory: &Path) -> Self {
         drop(self.controller);
-        Self { controller: Self::controller(directory), ..self }
+        Self {
+            controller: Self::controller(directory),
+            ..self
+        }
     }
 
     /// With a Go router instead of the controller's own; `program` is its executable.
@@ -83,23 +90,36 @@ impl Stage {
         }
         let services = [service(&controller, "measured")];
         let [dialer, host] = ["dialer", "host"].map(|name| User::new(&controller, name, &services));
-        Self { runtime: Runtime::new().unwrap(), router, controller, plain: Plain::start(), dialer, host }
+        Self {
+            runtime: Runtime::new().unwrap(),
+            router,
+            controller,
+            plain: Plain::start(),
+            dialer,
+            host,
+        }
     }
 
     /// A further identity that dials and hosts so many services of its own.
     pub fn other(&self, name: &str, services: usize) -> User {
-        let services: Vec<String> = (0..services).map(|number| service(&self.controller, &format!("{name} {number}"))).collect();
+        let services: Vec<String> = (0..services)
+            .map(|number| service(&self.controller, &format!("{name} {number}")))
+            .collect();
         User::new(&self.controller, name, &services)
     }
 
     /// The process id of the router.
     pub fn router(&self) -> u32 {
-        self.router.as_ref().map_or(self.controller.id(), |router| router.process.id())
+        self.router
+            .as_ref()
+            .map_or(self.controller.id(), |router| router.process.id())
     }
 
     /// The address of the router.
     fn at(&self) -> SocketAddr {
-        self.router.as_ref().map_or(self.controller.at, |router| router.at)
+        self.router
+            .as_ref()
+            .map_or(self.controller.at, |router| router.at)
     }
 
     /// A channel of a user.
@@ -112,13 +132,21 @@ impl Stage {
         let at = self.at();
         let tcp = TcpStream::connect(at).await.ok()?;
         tcp.set_nodelay(true).ok()?;
-        let stream = TlsConnector::from(user.tls.clone()).connect(ServerName::IpAddress(at.ip().into()), tcp).await.ok()?;
+        let stream = TlsConnector::from(user.tls.clone())
+            .connect(ServerName::IpAddress(at.ip().into()), tcp)
+            .await
+            .ok()?;
         Sdk::connect(stream, &user.token, Options::GO).await.ok()
     }
 
     /// A channel that hosts the service.
     pub async fn hosting(&self) -> Host {
-        let host = self.channel(&self.host).await.host(&self.host.sessions[0].to_host).await.unwrap();
+        let host = self
+            .channel(&self.host)
+            .await
+            .host(&self.host.sessions[0].to_host)
+            .await
+            .unwrap();
         // The Go router answers before the controller knows the terminator.
         self.terminators(true).await;
         host
@@ -126,8 +154,16 @@ impl Stage {
 
     /// Unbinds the only host, so that the next circuits go to another one. Open circuits stay.
     pub async fn unbind(&self, host: &Host) {
-        // The Go router does not answer; its terminator is gone when the controller has heard of it.
-        host.sdk.send(Builder::new(kind::UNBIND).u32(key::CONNECTION, host.id).body(host.token.as_bytes())).await.unwrap();
+        // The Go router does not answer; its terminator is gone when the controller has heard of
+        // it.
+        host.sdk
+            .send(
+                Builder::new(kind::UNBIND)
+                    .u32(key::CONNECTION, host.id)
+                    .body(host.token.as_bytes()),
+            )
+            .await
+            .unwrap();
         self.terminators(false).await;
     }
 
@@ -135,7 +171,11 @@ impl Stage {
     async fn terminators(&self, expected: bool) {
         let start = Instant::now();
         while self.has_terminators() != expected {
-            assert!(start.elapsed() < PATIENCE, "a terminator is there: {}", !expected);
+            assert!(
+                start.elapsed() < PATIENCE,
+                "a terminator is there: {}",
+                !expected
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -143,14 +183,27 @@ impl Stage {
     /// The bytes that are queued for channels.
     pub fn queued_bytes(&self) -> f64 {
         let path = "/overkeep/v1/channels?limit=500";
-        let answer = self.controller.open().ask("GET", path, &self.controller.admin, "").expect("a list");
+        let answer = self
+            .controller
+            .open()
+            .ask("GET", path, &self.controller.admin, "")
+            .expect("a list");
         let list: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-        list["data"].as_array().expect("channels").iter().filter_map(|channel| channel["queuedBytes"].as_f64()).sum()
+        list["data"]
+            .as_array()
+            .expect("channels")
+            .iter()
+            .filter_map(|channel| channel["queuedBytes"].as_f64())
+            .sum()
     }
 
     fn has_terminators(&self) -> bool {
         let path = format!("{MANAGEMENT}/terminators?limit=1");
-        let answer = self.controller.open().ask("GET", &path, &self.controller.admin, "").expect("a list");
+        let answer = self
+            .controller
+            .open()
+            .ask("GET", &path, &self.controller.admin, "")
+            .expect("a list");
         let list: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
         list["meta"]["pagination"]["totalCount"] != 0
     }
@@ -166,11 +219,16 @@ impl Stage {
         dialer.dial(&self.dialer.sessions[0].to_dial).await.unwrap()
     }
 
-    /// Both ends of a circuit from a user to itself for one of its services, each on a new channel; none if it does not come about, for example because
-    /// the router closes a channel.
+    /// Both ends of a circuit from a user to itself for one of its services, each on a new channel;
+    /// none if it does not come about, for example because the router closes a channel.
     pub async fn circuit_of(&self, user: &User, service: usize) -> Option<(Conn, Conn)> {
         let sessions = &user.sessions[service];
-        let mut host = self.try_channel(user).await?.host(&sessions.to_host).await.ok()?;
+        let mut host = self
+            .try_channel(user)
+            .await?
+            .host(&sessions.to_host)
+            .await
+            .ok()?;
         let dialer = self.try_channel(user).await?;
         let accepting = tokio::spawn(async move { host.accept().await });
         match dialer.dial(&sessions.to_dial).await {
@@ -185,7 +243,10 @@ impl Stage {
 
 /// A service without end-to-end encryption.
 fn service(controller: &Controller, name: &str) -> String {
-    controller.create("/services", &json!({ "name": name, "encryptionRequired": false }))
+    controller.create(
+        "/services",
+        &json!({ "name": name, "encryptionRequired": false }),
+    )
 }
 
 impl User {
@@ -195,14 +256,28 @@ impl User {
         let head = controller::session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
         let mut session = |service: &String, right: &str| {
             let wanted = json!({ "serviceId": service, "type": right }).to_string();
-            let made = wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body;
+            let made = wire
+                .ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted)
+                .unwrap()
+                .body;
             let made: serde_json::Value = serde_json::from_slice(&made).unwrap();
-            made["data"]["token"].as_str().expect("a session").to_owned()
+            made["data"]["token"]
+                .as_str()
+                .expect("a session")
+                .to_owned()
         };
-        let both = |service| Sessions { to_dial: session(service, "Dial"), to_host: session(service, "Bind") };
+        let both = |service| Sessions {
+            to_dial: session(service, "Dial"),
+            to_host: session(service, "Bind"),
+        };
         let sessions = services.iter().map(both).collect();
         let token = head.trim_start_matches("zt-session: ").trim().to_owned();
-        Self { tls: tls(&manner), token, head, sessions }
+        Self {
+            tls: tls(&manner),
+            token,
+            head,
+            sessions,
+        }
     }
 }
 

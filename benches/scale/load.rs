@@ -51,30 +51,56 @@ impl Load<'_> {
             thread::sleep(REST);
             (rate, floor)
         };
-        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::some_rounds(rounds, both).into_iter().unzip();
-        let times = rates.iter().zip(&floors).map(|(rate, floor)| rate.cpu / floor.cpu);
-        Pair { rate: middle(&rates), floor: middle(&floors), times: part(&mut times.collect::<Vec<_>>(), 0.5) }
+        let (rates, floors): (Vec<Rate>, Vec<Rate>) =
+            calm::some_rounds(rounds, both).into_iter().unzip();
+        let times = rates
+            .iter()
+            .zip(&floors)
+            .map(|(rate, floor)| rate.cpu / floor.cpu);
+        Pair {
+            rate: middle(&rates),
+            floor: middle(&floors),
+            times: part(&mut times.collect::<Vec<_>>(), 0.5),
+        }
     }
 }
 
 /// Every client works without a pause; `work` gets the number of earlier calls.
-pub fn steady<'l>(server: &'l Server, mut clients: Vec<Client>, work: impl Fn(&mut Client, usize) + Sync + 'l) -> Load<'l> {
+pub fn steady<'l>(
+    server: &'l Server,
+    mut clients: Vec<Client>,
+    work: impl Fn(&mut Client, usize) + Sync + 'l,
+) -> Load<'l> {
     let count = AtomicUsize::new(0);
-    load(server, || (), move |()| together(&mut clients, usize::MAX, |client, _| work(client, count.fetch_add(1, Relaxed))))
+    load(
+        server,
+        || (),
+        move |()| {
+            together(&mut clients, usize::MAX, |client, _| {
+                work(client, count.fetch_add(1, Relaxed))
+            })
+        },
+    )
 }
 
-/// The same with new clients in each round, each of which works so often at most; `work` gets the number of earlier
-/// calls of its client.
+/// The same with new clients in each round, each of which works so often at most; `work` gets the
+/// number of earlier calls of its client.
 pub fn of_new<'l, C: Send>(
     server: &'l Server,
     most: usize,
     new: impl FnMut() -> Vec<C> + 'l,
     work: impl Fn(&mut C, usize) + Sync + 'l,
 ) -> Load<'l> {
-    load(server, new, move |mut clients| together(&mut clients, most, &work))
+    load(server, new, move |mut clients| {
+        together(&mut clients, most, &work)
+    })
 }
 
-fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize) + Sync) -> Vec<f64> {
+fn together<C: Send>(
+    clients: &mut [C],
+    most: usize,
+    work: impl Fn(&mut C, usize) + Sync,
+) -> Vec<f64> {
     let start = Instant::now();
     let until_it_ends = |client: &mut C| {
         let mut latencies = Vec::new();
@@ -85,13 +111,19 @@ fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize
         latencies
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = clients.iter_mut().map(|client| scope.spawn(|| until_it_ends(client))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
+        let threads: Vec<_> = clients
+            .iter_mut()
+            .map(|client| scope.spawn(|| until_it_ends(client)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("a client"))
+            .collect()
     })
 }
 
-/// Several clients together work so often per second, however long the server takes; `work` gets the number of earlier
-/// calls.
+/// Several clients together work so often per second, however long the server takes; `work` gets
+/// the number of earlier calls.
 pub fn paced<'l>(
     server: &'l Server,
     mut clients: Vec<Client>,
@@ -107,15 +139,22 @@ pub fn paced<'l>(
     let round = move |()| {
         thread::scope(|scope| {
             let one = &one;
-            let threads: Vec<_> = clients.iter_mut().enumerate().map(|(n, client)| scope.spawn(move || one(n, client))).collect();
-            threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
+            let threads: Vec<_> = clients
+                .iter_mut()
+                .enumerate()
+                .map(|(n, client)| scope.spawn(move || one(n, client)))
+                .collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("a client"))
+                .collect()
         })
     };
     load(server, || (), round)
 }
 
-/// The latencies of work that is due so often per second; `work` gets the number of earlier calls. A latency counts
-/// from the due time, even if the previous call was late.
+/// The latencies of work that is due so often per second; `work` gets the number of earlier calls.
+/// A latency counts from the due time, even if the previous call was late.
 pub fn paced_for(time: Duration, each_second: f64, mut work: impl FnMut(usize)) -> Vec<f64> {
     let start = Instant::now();
     let mut latencies = Vec::new();
@@ -138,11 +177,19 @@ pub fn repeated<'l, T>(
     mut work: impl FnMut(&mut T, usize) + 'l,
 ) -> Load<'l> {
     let mut count = 0..;
-    load(server, prepare, move |mut ready| (0..times).map(|_| timed(|| work(&mut ready, count.next().unwrap_or_default()))).collect())
+    load(server, prepare, move |mut ready| {
+        (0..times)
+            .map(|_| timed(|| work(&mut ready, count.next().unwrap_or_default())))
+            .collect()
+    })
 }
 
 /// Rounds of work that returns its latencies; a first round is not measured.
-fn load<'l, T>(server: &'l Server, mut prepare: impl FnMut() -> T + 'l, mut round: impl FnMut(T) -> Vec<f64> + 'l) -> Load<'l> {
+fn load<'l, T>(
+    server: &'l Server,
+    mut prepare: impl FnMut() -> T + 'l,
+    mut round: impl FnMut(T) -> Vec<f64> + 'l,
+) -> Load<'l> {
     round(prepare());
     server.settle();
     Load(Box::new(move || {
@@ -153,25 +200,44 @@ fn load<'l, T>(server: &'l Server, mut prepare: impl FnMut() -> T + 'l, mut roun
         // Work started by the last requests, such as closing a connection, has to end too.
         thread::sleep(Duration::from_millis(5));
         let cpu = server.spent().since(&before) / done * 1e6;
-        Rate { each_second: done / elapsed, cpu, median: part(&mut latencies, 0.5), p99: part(&mut latencies, 0.99) }
+        Rate {
+            each_second: done / elapsed,
+            cpu,
+            median: part(&mut latencies, 0.5),
+            p99: part(&mut latencies, 0.99),
+        }
     }))
 }
 
 fn middle(rates: &[Rate]) -> Rate {
     let of = |of: fn(&Rate) -> f64| part(&mut rates.iter().map(of).collect::<Vec<_>>(), 0.5);
-    Rate { each_second: of(|r| r.each_second), cpu: of(|r| r.cpu), median: of(|r| r.median), p99: of(|r| r.p99) }
+    Rate {
+        each_second: of(|r| r.each_second),
+        cpu: of(|r| r.cpu),
+        median: of(|r| r.median),
+        p99: of(|r| r.p99),
+    }
 }
 
 /// The quantile `at` of each round, in the median.
 pub fn part_of_rounds(rounds: &[Vec<f64>], at: f64) -> f64 {
-    part(&mut rounds.iter().map(|round| part(&mut round.clone(), at)).collect::<Vec<_>>(), 0.5)
+    part(
+        &mut rounds
+            .iter()
+            .map(|round| part(&mut round.clone(), at))
+            .collect::<Vec<_>>(),
+        0.5,
+    )
 }
 
 /// The quantile `part` of all values.
 pub fn part(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (values.len() as f64 * part) as usize;
-    values.get(at.min(values.len().saturating_sub(1))).copied().unwrap_or_default()
+    values
+        .get(at.min(values.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or_default()
 }
 
 /// The duration of some work in microseconds.

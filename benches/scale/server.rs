@@ -26,8 +26,14 @@ impl Server {
     /// Starts a controller on a data file.
     pub fn start(file: &Path) -> Self {
         // Higher time-outs, because hundreds of clients connect at the same time on the same cores.
-        let patient = [("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m"), ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m")];
-        let (process, at) = process::start(file, &[&[("OVERKEEP_LOG_LEVEL", "warn")], patient.as_slice()].concat());
+        let patient = [
+            ("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m"),
+            ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m"),
+        ];
+        let (process, at) = process::start(
+            file,
+            &[&[("OVERKEEP_LOG_LEVEL", "warn")], patient.as_slice()].concat(),
+        );
         Self { process, at }
     }
 
@@ -35,7 +41,11 @@ impl Server {
     pub fn login(&self, username: &str) -> (Client, String) {
         let body = json!({ "username": username, "password": PASSWORD }).to_string();
         let mut client = Client::new(self.at, "");
-        let token = token(client.send("POST", &format!("{CLIENT}/authenticate?method=password"), &body));
+        let token = token(client.send(
+            "POST",
+            &format!("{CLIENT}/authenticate?method=password"),
+            &body,
+        ));
         client.carry(&token);
         (client, token)
     }
@@ -50,7 +60,8 @@ impl Server {
         Spent::of(self.process.id())
     }
 
-    /// Waits until its background work is done: what the access audit loads once is not part of the cost of a request.
+    /// Waits until its background work is done: what the access audit loads once is not part of the
+    /// cost of a request.
     pub fn settle(&self) {
         const LOOK: Duration = Duration::from_millis(100);
         const LEAST: f64 = 0.02;
@@ -61,7 +72,10 @@ impl Server {
         };
         let start = Instant::now();
         while is_busy() {
-            assert!(start.elapsed() < Duration::from_secs(120), "it never becomes idle");
+            assert!(
+                start.elapsed() < Duration::from_secs(120),
+                "it never becomes idle"
+            );
         }
     }
 
@@ -74,14 +88,19 @@ impl Server {
 impl Drop for Server {
     /// Stops it with SIGTERM, so that the file is closed properly for the next start.
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
         let _ = self.process.wait();
     }
 }
 
 /// The session token in the answer to a log-in.
 pub fn token(answer: &[u8]) -> String {
-    parsed(answer)["data"]["token"].as_str().expect("a token").to_owned()
+    parsed(answer)["data"]["token"]
+        .as_str()
+        .expect("a token")
+        .to_owned()
 }
 
 /// The JSON of an answer.

@@ -22,31 +22,64 @@ fn file(corpus: &Corpus, sheet: &mut Sheet) {
     const MINUTE: f64 = 60e6;
     let bytes = fs::metadata(&corpus.file).expect("a file").len() as f64;
     let (identities, records) = (corpus.size.identities as f64, corpus.record_bytes as f64);
-    let (contents, copy) = (fs::read(&corpus.file).expect("a file"), corpus.file.with_extension("floor"));
-    let write = || fs::write(&copy, &contents).and_then(|()| fs::File::open(&copy)?.sync_all()).and_then(|()| fs::remove_file(&copy));
+    let (contents, copy) = (
+        fs::read(&corpus.file).expect("a file"),
+        corpus.file.with_extension("floor"),
+    );
+    let write = || {
+        fs::write(&copy, &contents)
+            .and_then(|()| fs::File::open(&copy)?.sync_all())
+            .and_then(|()| fs::remove_file(&copy))
+    };
     let written = timed(|| write().expect("a copy"));
-    let built = Figure::new("building the model", Value::Microseconds(corpus.seconds * 1e6));
-    sheet.add(built.floor("writing the file", Value::Microseconds(written)).at_most(Value::Microseconds(MINUTE)));
-    let whole = Figure::new("data file", Value::Bytes(bytes)).floor("records", Value::Bytes(records));
+    let built = Figure::new(
+        "building the model",
+        Value::Microseconds(corpus.seconds * 1e6),
+    );
+    sheet.add(
+        built
+            .floor("writing the file", Value::Microseconds(written))
+            .at_most(Value::Microseconds(MINUTE)),
+    );
+    let whole =
+        Figure::new("data file", Value::Bytes(bytes)).floor("records", Value::Bytes(records));
     sheet.add(whole.goal("2.5x the records", bytes <= 2.5 * records));
     let each = Figure::new("data file, per identity", Value::Bytes(bytes / identities));
-    sheet.add(each.floor("records", Value::Bytes(records / identities)).at_most(Value::Bytes(2000.0)));
+    sheet.add(
+        each.floor("records", Value::Bytes(records / identities))
+            .at_most(Value::Bytes(2000.0)),
+    );
 }
 
 /// The time from the start of the process to the first answered log-in.
 fn start(corpus: &Corpus, sheet: &mut Sheet) {
-    let goal = if corpus.size.identities > 100_000 { 4e6 } else { 0.5e6 };
+    let goal = if corpus.size.identities > 100_000 {
+        4e6
+    } else {
+        0.5e6
+    };
     let start = calm::median(|| {
         let mut server = None;
         timed(|| {
             let started = Server::start(&corpus.file);
-            Client::presenting(started.at, &corpus.credentials[0]).send("POST", &format!("{CLIENT}/authenticate?method=cert"), "");
+            Client::presenting(started.at, &corpus.credentials[0]).send(
+                "POST",
+                &format!("{CLIENT}/authenticate?method=cert"),
+                "",
+            );
             server = Some(started);
         })
     });
     let floor = calm::median(|| timed(|| drop(black_box(fs::read(&corpus.file).expect("a file")))));
-    let figure = Figure::new("start to the first answered login, warm", Value::Microseconds(start));
-    sheet.add(figure.floor("reading the file", Value::Microseconds(floor)).at_most(Value::Microseconds(goal)));
+    let figure = Figure::new(
+        "start to the first answered login, warm",
+        Value::Microseconds(start),
+    );
+    sheet.add(
+        figure
+            .floor("reading the file", Value::Microseconds(floor))
+            .at_most(Value::Microseconds(goal)),
+    );
 }
 
 pub fn memory_after_reads(bench: &mut Bench) {
@@ -61,8 +94,18 @@ pub fn memory_at_the_end(bench: &mut Bench) {
 fn memory(bench: &mut Bench, after: &str, idle: Duration) {
     const MIB: f64 = 1_048_576.0;
     thread::sleep(idle);
-    let (resident, empty) = (bench.server.resident() as f64, bench.empty.resident() as f64);
+    let (resident, empty) = (
+        bench.server.resident() as f64,
+        bench.empty.resident() as f64,
+    );
     let goal = 250.0 + 50.0 * (bench.corpus.size.identities as f64 / 100_000.0 - 1.0).max(0.0);
-    let figure = Figure::new(format!("resident memory, idle, after {after}"), Value::Bytes(resident));
-    bench.sheet.add(figure.floor("on an empty file", Value::Bytes(empty)).at_most(Value::Bytes(goal * MIB)));
+    let figure = Figure::new(
+        format!("resident memory, idle, after {after}"),
+        Value::Bytes(resident),
+    );
+    bench.sheet.add(
+        figure
+            .floor("on an empty file", Value::Bytes(empty))
+            .at_most(Value::Bytes(goal * MIB)),
+    );
 }

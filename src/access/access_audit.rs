@@ -1,13 +1,15 @@
-//! History rows about the access that identities and services gained or lost, computed from the history itself.
+//! History rows about the access that identities and services gained or lost, computed from the
+//! history itself.
 //!
-//! A change can affect much access, and its caller does not wait for this. A separate engine follows the history row by
-//! row, later than the changes, and compares the access before and after each change. The result becomes a row with the
-//! author of the change. The engine is filled when it is needed: from the current store, then backwards along the
-//! history to the row where it has to start. It is dropped after a long time without changes.
+//! A change can affect much access, and its caller does not wait for this. A separate engine
+//! follows the history row by row, later than the changes, and compares the access before and after
+//! each change. The result becomes a row with the author of the change. The engine is filled when
+//! it is needed: from the current store, then backwards along the history to the row where it has
+//! to start. It is dropped after a long time without changes.
 //!
-//! Invariant: the position is stored in the same transaction as the rows, so that a crash neither loses nor duplicates
-//! one. Changes that wait are in the history, not in memory. If changes come faster than they can be processed one by
-//! one, one row covers several.
+//! Invariant: the position is stored in the same transaction as the rows, so that a crash neither
+//! loses nor duplicates one. Changes that wait are in the history, not in memory. If changes come
+//! faster than they can be processed one by one, one row covers several.
 
 use std::{
     collections::HashMap,
@@ -24,8 +26,8 @@ use super::{
 };
 use crate::{
     entity::{
-        AccessChange, Action, Author, EdgeRouter, Entity, HistoryClass, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
-        PostureCheck, Service, TypedLookup,
+        AccessChange, Action, Author, EdgeRouter, Entity, HistoryClass, HistoryEntry, HistoryRow,
+        Id, Identity, Named, PairCount, Pairs, PostureCheck, Service, TypedLookup,
     },
     error::{Error, Result},
     store::{Read, Store},
@@ -41,11 +43,14 @@ const ROWS: usize = 4096;
 const MAX_LISTED: usize = 32;
 /// The same limit while there is a backlog.
 const MAX_LISTED_BACKLOG: usize = 4;
-/// The duration of a round after which its results are written; only for rounds that run by themselves.
+/// The duration of a round after which its results are written; only for rounds that run by
+/// themselves.
 const ROUND_LIMIT: Duration = Duration::from_millis(250);
-/// The pause after a round, as a multiple of its duration: the audit uses at most a tenth of a core.
+/// The pause after a round, as a multiple of its duration: the audit uses at most a tenth of a
+/// core.
 const PAUSE_FACTOR: u32 = 9;
-/// The shortest pause once it has caught up (`MIN_PAUSE`), and the pause after a failure (`RETRY_PAUSE`).
+/// The shortest pause once it has caught up (`MIN_PAUSE`), and the pause after a failure
+/// (`RETRY_PAUSE`).
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// The engine is dropped when it was not needed for this long.
@@ -84,9 +89,19 @@ impl AccessAudit {
     /// # Errors
     /// The file cannot be read or written.
     pub fn following(store: &Store) -> Result<Self> {
-        let noted = store.read(|tx| tx.setting(SETTING))?.and_then(|seen| seen.try_into().ok()).map(u64::from_le_bytes);
+        let noted = store
+            .read(|tx| tx.setting(SETTING))?
+            .and_then(|seen| seen.try_into().ok())
+            .map(u64::from_le_bytes);
         let seen = noted.map_or_else(|| begin(store), Ok)?;
-        let progress = Progress { store: store.clone(), engine: None, needed: Instant::now(), is_behind: false, seen, noted: seen };
+        let progress = Progress {
+            store: store.clone(),
+            engine: None,
+            needed: Instant::now(),
+            is_behind: false,
+            seen,
+            noted: seen,
+        };
         Ok(Self(Arc::new(Mutex::new(progress))))
     }
 
@@ -145,7 +160,13 @@ impl Progress {
         if let Err(error) = &result {
             // The engine may be ahead of what was written.
             self.engine = None;
-            if matches!(error, Error::Damaged { kind: "history", .. }) {
+            if matches!(
+                error,
+                Error::Damaged {
+                    kind: "history",
+                    ..
+                }
+            ) {
                 // That row can never be read; continue after the end of the history.
                 self.seen = self.store.read(|tx| tx.history_end())?;
             }
@@ -160,13 +181,20 @@ impl Progress {
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
-        let limit = if is_full || self.is_behind { MAX_LISTED_BACKLOG } else { MAX_LISTED };
-        let (mut shares, mut entries, mut seen) = (shares(rows, limit).into_iter(), Vec::new(), end);
+        let limit = if is_full || self.is_behind {
+            MAX_LISTED_BACKLOG
+        } else {
+            MAX_LISTED
+        };
+        let (mut shares, mut entries, mut seen) =
+            (shares(rows, limit).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
             let engine = self.engine()?;
             let back = engine.follow(&share.rows);
-            let gains = self.store.read(|tx| Ok(share.gains(&back, |subject, id| named(tx, &names, subject, id))))?;
+            let gains = self
+                .store
+                .read(|tx| Ok(share.gains(&back, |subject, id| named(tx, &names, subject, id))))?;
             let last = gains.last;
             entries.extend(share.entry(gains));
             if begun.elapsed() > long && shares.len() > 0 {
@@ -200,7 +228,9 @@ impl Progress {
     fn note(&mut self, seen: u64, entries: Vec<(Author, HistoryEntry)>) -> Result<()> {
         if !entries.is_empty() || seen.saturating_sub(self.noted) > STORE_AFTER {
             self.store.write_blocking(move |tx| {
-                entries.into_iter().try_for_each(|(author, entry)| tx.append_history_of(author, entry))?;
+                entries
+                    .into_iter()
+                    .try_for_each(|(author, entry)| tx.append_history_of(author, entry))?;
                 tx.set_setting(SETTING, Some(&seen.to_le_bytes()))
             })?;
             self.noted = seen;
@@ -213,7 +243,9 @@ impl Progress {
 /// An engine with the state as of a row of the history.
 fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     if tx.changes_gone()? > sequence {
-        return Err(Error::Internal("history rows were dropped before the access audit read them".into()));
+        return Err(Error::Internal(
+            "history rows were dropped before the access audit read them".into(),
+        ));
     }
     let mut engine = Engine::default();
     fill(&mut engine, tx)?;
@@ -242,20 +274,37 @@ struct ReadRows {
 fn some(tx: &Read<'_>, sequence: u64) -> Result<ReadRows> {
     let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<HistoryRow>::new());
     let end = tx.changes_of(&kinds, sequence, &mut |row| {
-        if rows.len() >= ROWS && rows.last().is_some_and(|last| last.change() != row.change()) {
+        if rows.len() >= ROWS
+            && rows
+                .last()
+                .is_some_and(|last| last.change() != row.change())
+        {
             return Ok(ControlFlow::Break(()));
         }
         rows.extend(reduced(row));
         Ok(ControlFlow::Continue(()))
     })?;
     let gone = tx.changes_gone()?;
-    Ok(ReadRows { gone, rows, end: end.max(gone) })
+    Ok(ReadRows {
+        gone,
+        rows,
+        end: end.max(gone),
+    })
 }
 
-/// Groups rows by change. If there are more than `limit` changes, several are combined, if possible those of one author.
+/// Groups rows by change. If there are more than `limit` changes, several are combined, if possible
+/// those of one author.
 fn shares(rows: Vec<HistoryRow>, limit: usize) -> Vec<Share> {
-    let one = |row: HistoryRow| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
-    let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
+    let one = |row: HistoryRow| Share {
+        changes: 1,
+        by: row.by.clone(),
+        rows: vec![row],
+    };
+    let mut changes = joined(
+        rows.into_iter().map(one).collect(),
+        usize::MAX,
+        |one, next| one.change() == next.change(),
+    );
     changes.iter_mut().for_each(|change| change.changes = 1);
     let together = changes.len().div_ceil(limit);
     let shares = joined(changes, together, |one, next| one.by == next.by);
@@ -267,7 +316,10 @@ fn shares(rows: Vec<HistoryRow>, limit: usize) -> Vec<Share> {
 fn joined(shares: Vec<Share>, limit: usize, fit: impl Fn(&Share, &Share) -> bool) -> Vec<Share> {
     let (mut joined, mut count) = (Vec::<Share>::new(), 0);
     for next in shares {
-        match joined.last_mut().filter(|last| count < limit && fit(last, &next)) {
+        match joined
+            .last_mut()
+            .filter(|last| count < limit && fit(last, &next))
+        {
             Some(last) => {
                 last.changes += next.changes;
                 last.rows.extend(next.rows);
@@ -290,18 +342,34 @@ impl Share {
         self.rows.last().map(HistoryRow::change)
     }
 
-    /// The row of the record that the first change was made to: its deletion comes after those of its dependents, its
-    /// creation before theirs.
+    /// The row of the record that the first change was made to: its deletion comes after those of
+    /// its dependents, its creation before theirs.
     fn subject(&self) -> Option<&HistoryRow> {
         let first = self.rows.first()?;
-        let last = self.rows.iter().take_while(|row| row.change() == first.change()).last()?;
-        Some(if last.action == Action::Delete { last } else { first })
+        let last = self
+            .rows
+            .iter()
+            .take_while(|row| row.change() == first.change())
+            .last()?;
+        Some(if last.action == Action::Delete {
+            last
+        } else {
+            first
+        })
     }
 
     /// The access that the changes gave and took, from what undoing them would give and take.
-    fn gains(&self, back: &Difference, name: impl Fn(PolicyEntityKind, &str) -> Named) -> AccessChange {
-        let Ok(Difference { dial, bind, identity_routers, service_routers }) =
-            back.named(|subject, id| Ok::<_, Infallible>(Some(name(subject, id))));
+    fn gains(
+        &self,
+        back: &Difference,
+        name: impl Fn(PolicyEntityKind, &str) -> Named,
+    ) -> AccessChange {
+        let Ok(Difference {
+            dial,
+            bind,
+            identity_routers,
+            service_routers,
+        }) = back.named(|subject, id| Ok::<_, Infallible>(Some(name(subject, id))));
         let [dial, bind, identity_routers, service_routers] =
             [dial, bind, identity_routers, service_routers].map(|AccessDiff { gained, lost }| {
                 let any = |count: PairCount<Named>| (count.pairs > 0).then_some(count);
@@ -311,8 +379,18 @@ impl Share {
             first: self.rows.first().map_or(0, HistoryRow::change),
             last: self.rows.last().map_or(0, |row| row.sequence),
             changes: self.changes,
-            gained: Pairs { dial: dial.0, bind: bind.0, identity_routers: identity_routers.0, service_routers: service_routers.0 },
-            lost: Pairs { dial: dial.1, bind: bind.1, identity_routers: identity_routers.1, service_routers: service_routers.1 },
+            gained: Pairs {
+                dial: dial.0,
+                bind: bind.0,
+                identity_routers: identity_routers.0,
+                service_routers: service_routers.0,
+            },
+            lost: Pairs {
+                dial: dial.1,
+                bind: bind.1,
+                identity_routers: identity_routers.1,
+                service_routers: service_routers.1,
+            },
         }
     }
 
@@ -341,7 +419,8 @@ impl Engine {
                 back.push(self.exchange(&delta));
             }
         }
-        // Of several deltas about one subject the last one counts, so that the oldest state must come last.
+        // Of several deltas about one subject the last one counts, so that the oldest state must
+        // come last.
         back.reverse();
         self.preview(&back, MAX_NAMES)
     }
@@ -351,13 +430,18 @@ type Names = HashMap<(PolicyEntityKind, String), String>;
 
 /// The names in the rows, because their records may be deleted by now.
 fn names(rows: &[HistoryRow]) -> Names {
-    rows.iter().filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?))).collect()
+    rows.iter()
+        .filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?)))
+        .collect()
 }
 
 fn named(tx: &Read<'_>, names: &Names, subject: PolicyEntityKind, id: &str) -> Named {
     fn stored<E: Entity>(tx: &Read<'_>, id: &str, name: fn(&E) -> &String) -> Option<String> {
         // A record that cannot be read has no name; the damage is reported elsewhere.
-        tx.find(&Id::from_text(id)).ok().flatten().map(|record| name(&record.spec).clone())
+        tx.find(&Id::from_text(id))
+            .ok()
+            .flatten()
+            .map(|record| name(&record.spec).clone())
     }
     let known = names.get(&(subject, id.to_owned())).cloned();
     let name = known.or_else(|| match subject {
@@ -366,5 +450,8 @@ fn named(tx: &Read<'_>, names: &Names, subject: PolicyEntityKind, id: &str) -> N
         PolicyEntityKind::EdgeRouter => stored::<EdgeRouter>(tx, id, |router| &router.name),
         PolicyEntityKind::PostureCheck => stored::<PostureCheck>(tx, id, |check| &check.name),
     });
-    Named { id: id.into(), name: name.unwrap_or_default() }
+    Named {
+        id: id.into(),
+        name: name.unwrap_or_default(),
+    }
 }

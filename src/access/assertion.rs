@@ -13,7 +13,8 @@ pub(crate) enum Selection {
     Id(String),
 }
 
-/// The required or forbidden access of each of the selected identities to each of the selected services.
+/// The required or forbidden access of each of the selected identities to each of the selected
+/// services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assertion {
     pub identities: Selection,
@@ -43,24 +44,44 @@ impl Selection {
 }
 
 impl Assertion {
-    /// The violations, with at most `limit` pairs. Identities that the same policies match are evaluated together.
+    /// The violations, with at most `limit` pairs. Identities that the same policies match are
+    /// evaluated together.
     pub(super) fn violation(&self, engine: &Engine, limit: usize) -> AssertionViolation {
         let (policies, all) = (&engine.service_policies, &engine.all);
         let mut classes: HashMap<Option<SubjectClass>, RoaringBitmap> = HashMap::new();
         for row in self.identities.rows(engine, PolicyEntityKind::Identity) {
-            classes.entry(policies.class(PolicyEntityKind::Identity, row, all)).or_default().insert(row);
+            classes
+                .entry(policies.class(PolicyEntityKind::Identity, row, all))
+                .or_default()
+                .insert(row);
         }
         let services = self.services.rows(engine, PolicyEntityKind::Service);
         let mut found = AssertionViolation::default();
         for rows in classes.into_values() {
-            let matching = rows.min().map(|row| policies.of(PolicyEntityKind::Identity, row, all)).unwrap_or_default();
-            let allowed = policies.members(&(matching & engine.types.of(self.right)), PolicyEntityKind::Service, all);
-            let wrong = if self.is_granted { &services - &allowed } else { &services & &allowed };
+            let matching = rows
+                .min()
+                .map(|row| policies.of(PolicyEntityKind::Identity, row, all))
+                .unwrap_or_default();
+            let allowed = policies.members(
+                &(matching & engine.types.of(self.right)),
+                PolicyEntityKind::Service,
+                all,
+            );
+            let wrong = if self.is_granted {
+                &services - &allowed
+            } else {
+                &services & &allowed
+            };
             found.pairs += rows.len() * wrong.len();
             let identity_set = engine.subjects(PolicyEntityKind::Identity, rows);
             let service_set = engine.subjects(PolicyEntityKind::Service, wrong);
             for (_, identity) in identity_set.in_order().take(limit) {
-                found.first.extend(service_set.in_order().take(limit).map(|(_, service)| (identity.clone(), service.clone())));
+                found.first.extend(
+                    service_set
+                        .in_order()
+                        .take(limit)
+                        .map(|(_, service)| (identity.clone(), service.clone())),
+                );
             }
             found.first.sort();
             found.first.truncate(limit);

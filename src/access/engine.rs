@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// Who may use what. Single-threaded: the caller keeps it behind one lock that is held briefly.
 ///
-/// Loading uses the same calls. Any order gives the same state; subjects before policies, ordered by id, is fastest.
-/// Times are milliseconds since 1970 and only used for `lastChangeAt`.
+/// Loading uses the same calls. Any order gives the same state; subjects before policies, ordered
+/// by id, is fastest. Times are milliseconds since 1970 and only used for `lastChangeAt`.
 pub struct Engine {
     pub(super) all: Populations,
     pub(super) service_policies: PolicyIndex,
@@ -47,7 +47,13 @@ impl Engine {
     }
 
     /// A subject was created, or its role attributes may have changed.
-    pub fn put_subject(&mut self, subject: PolicyEntityKind, id: &str, role_attributes: &[String], now: u64) {
+    pub fn put_subject(
+        &mut self,
+        subject: PolicyEntityKind,
+        id: &str,
+        role_attributes: &[String],
+        now: u64,
+    ) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
         let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
@@ -68,7 +74,9 @@ impl Engine {
     pub fn remove_subject(&mut self, subject: PolicyEntityKind, id: &str, now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
-        let Some(row) = self.all.of_mut(subject).remove(id) else { return };
+        let Some(row) = self.all.of_mut(subject).remove(id) else {
+            return;
+        };
         self.watch.forget_subject((subject, row));
         match subject {
             PolicyEntityKind::Identity => self.watch.forget(row),
@@ -81,8 +89,8 @@ impl Engine {
         }
     }
 
-    /// A policy was created or may have changed. A policy with the same content, under a new name for instance, changes
-    /// nothing.
+    /// A policy was created or may have changed. A policy with the same content, under a new name
+    /// for instance, changes nothing.
     pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) {
         self.generation += 1;
         if self.write(id, policy) {
@@ -108,7 +116,9 @@ impl Engine {
     /// Removes a policy without informing observers. Returns whether it existed.
     pub(super) fn erase(&mut self, kind: PolicyKind, id: &str) -> bool {
         let (index, all) = self.index_mut(kind);
-        let Some(row) = index.remove(id, all) else { return false };
+        let Some(row) = index.remove(id, all) else {
+            return false;
+        };
         if kind == PolicyKind::Service {
             self.types.clear(row);
         }
@@ -125,7 +135,8 @@ impl Engine {
         self.subject_changed(PolicyEntityKind::PostureCheck, id, now);
     }
 
-    /// Something else that the identity sees changed: a config override, or what its endpoint reported.
+    /// Something else that the identity sees changed: a config override, or what its endpoint
+    /// reported.
     pub fn identity_changed(&mut self, id: &str, now: u64) {
         if let Some(row) = self.all.of(PolicyEntityKind::Identity).row(id) {
             self.rights_of(row);
@@ -133,37 +144,57 @@ impl Engine {
         }
     }
 
-    /// When the services and rights of the identity last changed, in milliseconds. If no change is known, `otherwise`:
-    /// the start of its API session, or of the controller if later. The result after a change is later than every
-    /// earlier result for this identity.
+    /// When the services and rights of the identity last changed, in milliseconds. If no change is
+    /// known, `otherwise`: the start of its API session, or of the controller if later. The result
+    /// after a change is later than every earlier result for this identity.
     pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
-        let Some(row) = self.all.of(PolicyEntityKind::Identity).row(identity) else { return otherwise };
+        let Some(row) = self.all.of(PolicyEntityKind::Identity).row(identity) else {
+            return otherwise;
+        };
         if !self.watch.is_current(row) {
             self.rights_of(row);
         }
         self.watch.last_change(row, otherwise)
     }
 
-    /// The rights of an identity; the observer records that it saw them. All rights are read through this function.
+    /// The rights of an identity; the observer records that it saw them. All rights are read
+    /// through this function.
     pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<ServiceRights>> {
-        let rights = self.evaluated.of(identity, &self.service_policies, &self.types, &self.all)?;
+        let rights = self
+            .evaluated
+            .of(identity, &self.service_policies, &self.types, &self.all)?;
         self.watch.update(identity, &rights);
         Some(rights)
     }
 
-    /// The rows of the edge routers that the identity may use, shared by identities with the same roles.
+    /// The rows of the edge routers that the identity may use, shared by identities with the same
+    /// roles.
     pub(crate) fn usable_edge_routers(&mut self, identity: &str) -> Option<Arc<RoaringBitmap>> {
         let (known, all) = (&mut self.evaluated, &self.all);
         let row = all.of(PolicyEntityKind::Identity).row(identity)?;
-        known.reach(PolicyEntityKind::Identity, row, &self.edge_router_policies, all)
+        known.reach(
+            PolicyEntityKind::Identity,
+            row,
+            &self.edge_router_policies,
+            all,
+        )
     }
 
     /// The edge routers that the identity may use, and those over which the service may be reached.
-    pub(super) fn reaches(&mut self, identity: &str, service: &str) -> Option<[Arc<RoaringBitmap>; 2]> {
+    pub(super) fn reaches(
+        &mut self,
+        identity: &str,
+        service: &str,
+    ) -> Option<[Arc<RoaringBitmap>; 2]> {
         let near = self.usable_edge_routers(identity)?;
         let (known, all) = (&mut self.evaluated, &self.all);
         let row = all.of(PolicyEntityKind::Service).row(service)?;
-        let far = known.reach(PolicyEntityKind::Service, row, &self.service_edge_router_policies, all)?;
+        let far = known.reach(
+            PolicyEntityKind::Service,
+            row,
+            &self.service_edge_router_policies,
+            all,
+        )?;
         Some([near, far])
     }
 
@@ -192,7 +223,9 @@ impl Engine {
     fn policies_changed(&mut self, kind: PolicyKind, now: u64) {
         match kind {
             PolicyKind::Service => self.rights_changed(now),
-            PolicyKind::EdgeRouter | PolicyKind::ServiceEdgeRouter => self.evaluated.forget_reaches(),
+            PolicyKind::EdgeRouter | PolicyKind::ServiceEdgeRouter => {
+                self.evaluated.forget_reaches()
+            }
         }
     }
 
@@ -201,11 +234,14 @@ impl Engine {
         self.watch.rights_changed(now);
     }
 
-    /// The service policies through which a service or posture check belongs to the rights of identities.
+    /// The service policies through which a service or posture check belongs to the rights of
+    /// identities.
     fn policies_giving(&self, subject: PolicyEntityKind, id: &str) -> RoaringBitmap {
         let of = |row| self.service_policies.of(subject, row, &self.all);
         match subject {
-            PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => self.row(subject, id).map(of).unwrap_or_default(),
+            PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => {
+                self.row(subject, id).map(of).unwrap_or_default()
+            }
             PolicyEntityKind::Identity | PolicyEntityKind::EdgeRouter => RoaringBitmap::new(),
         }
     }

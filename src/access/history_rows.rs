@@ -1,7 +1,7 @@
 //! Engine updates from rows of the history: the members of a row that affect access.
 //!
-//! A row holds only what changed; the rest is taken from the engine. So rows must be followed one by one, forwards or
-//! backwards.
+//! A row holds only what changed; the rest is taken from the engine. So rows must be followed one
+//! by one, forwards or backwards.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
@@ -16,8 +16,8 @@ use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
 const ROLES: &str = "roleAttributes";
 const SEMANTIC: &str = "semantic";
 const RIGHT: &str = "type";
-/// The members with the role lists of a policy. Posture checks restrict rights and give none, so that they are left
-/// out.
+/// The members with the role lists of a policy. Posture checks restrict rights and give none, so
+/// that they are left out.
 const LISTS: [(&str, PolicyEntityKind); 3] = [
     ("identityRoles", PolicyEntityKind::Identity),
     ("serviceRoles", PolicyEntityKind::Service),
@@ -35,7 +35,12 @@ pub(super) enum RowFacts {
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     ENGINE_ROLES
         .into_iter()
-        .filter(|(_, role)| !matches!(role, EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck)))
+        .filter(|(_, role)| {
+            !matches!(
+                role,
+                EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck)
+            )
+        })
         .map(|(kind, _)| kind.name)
 }
 
@@ -50,7 +55,11 @@ pub(super) fn reduced(mut row: HistoryRow) -> Option<HistoryRow> {
     for members in [&mut row.before, &mut row.after].into_iter().flatten() {
         members.retain(|member, _| matters(member));
     }
-    let is_silent = row.action == Action::Update && [&row.before, &row.after].into_iter().flatten().all(Map::is_empty);
+    let is_silent = row.action == Action::Update
+        && [&row.before, &row.after]
+            .into_iter()
+            .flatten()
+            .all(Map::is_empty);
     let is_change = matches!(row.action, Action::Create | Action::Update | Action::Delete);
     (is_change && !is_silent).then_some(row)
 }
@@ -72,18 +81,35 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
             Some(Delta::PolicyEntityKind { subject, id, roles })
         }
         EngineRole::Policy(kind) => {
-            let gone = Delta::Policy { kind, id, policy: None };
-            let Some(members) = members else { return Some(gone) };
+            let gone = Delta::Policy {
+                kind,
+                id,
+                policy: None,
+            };
+            let Some(members) = members else {
+                return Some(gone);
+            };
             let known = engine.known(&gone);
-            let Delta::Policy { kind, id, policy } = known else { return None };
-            Some(Delta::Policy { kind, id, policy: Some(with_members(policy.unwrap_or_else(|| blank(kind)), members)) })
+            let Delta::Policy { kind, id, policy } = known else {
+                return None;
+            };
+            Some(Delta::Policy {
+                kind,
+                id,
+                policy: Some(with_members(policy.unwrap_or_else(|| blank(kind)), members)),
+            })
         }
     }
 }
 
 fn blank(kind: PolicyKind) -> Policy {
     let right = (kind == PolicyKind::Service).then_some(Right::Dial);
-    Policy { kind, semantic: MatchRule::AllOf, right, lists: Vec::new() }
+    Policy {
+        kind,
+        semantic: MatchRule::AllOf,
+        right,
+        lists: Vec::new(),
+    }
 }
 
 /// A policy with the changed members of a row.

@@ -3,12 +3,13 @@
 use roaring::RoaringBitmap;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Texts and their rows, in both directions. A freed row is reused for the next text, so that bitmaps stay dense over
-/// years. Before a row is freed it must be removed from every bitmap, and nothing outside the engine may keep a row
-/// after it releases the engine's lock.
+/// Texts and their rows, in both directions. A freed row is reused for the next text, so that
+/// bitmaps stay dense over years. Before a row is freed it must be removed from every bitmap, and
+/// nothing outside the engine may keep a row after it releases the engine's lock.
 #[derive(Default)]
 pub(super) struct RowNames {
-    // Ordered, because lists of thousands are needed in order of id and iterating is cheaper than sorting.
+    // Ordered, because lists of thousands are needed in order of id and iterating is cheaper than
+    // sorting.
     rows: BTreeMap<Arc<str>, u32>,
     texts: Vec<Option<Arc<str>>>,
     free: Vec<u32>,
@@ -82,7 +83,9 @@ impl<'a> NamedRows<'a> {
     }
 
     pub fn contains(&self, id: &str) -> bool {
-        self.names.row(id).is_some_and(|row| self.rows.contains(row))
+        self.names
+            .row(id)
+            .is_some_and(|row| self.rows.contains(row))
     }
 
     pub fn rows(&self) -> &RoaringBitmap {
@@ -94,13 +97,21 @@ impl<'a> NamedRows<'a> {
         self.rows.iter().filter_map(|row| self.names.text(row))
     }
 
-    /// Rows and ids in order of id: `skip` and `take` make a page, `len` is the total. If the rows are a large part of
-    /// all, all ids are iterated and filtered; otherwise the rows are sorted.
+    /// Rows and ids in order of id: `skip` and `take` make a page, `len` is the total. If the rows
+    /// are a large part of all, all ids are iterated and filtered; otherwise the rows are sorted.
     pub fn in_order(&self) -> Box<dyn Iterator<Item = (u32, &'a Arc<str>)> + '_> {
         if self.len() * 8 >= self.names.len() {
-            return Box::new(self.names.in_order().filter(|(row, _)| self.rows.contains(*row)));
+            return Box::new(
+                self.names
+                    .in_order()
+                    .filter(|(row, _)| self.rows.contains(*row)),
+            );
         }
-        let mut few: Vec<_> = self.rows.iter().filter_map(|row| Some((row, self.names.text(row)?))).collect();
+        let mut few: Vec<_> = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, self.names.text(row)?)))
+            .collect();
         few.sort_unstable_by_key(|(_, id)| *id);
         Box::new(few.into_iter())
     }

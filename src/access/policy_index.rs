@@ -18,7 +18,8 @@ pub(super) struct PolicyIndex {
     role_indexes: Vec<(PolicyEntityKind, RoleIndex)>,
 }
 
-/// The key of subjects that are matched by the same policies: their attributes, and the id if a policy names it.
+/// The key of subjects that are matched by the same policies: their attributes, and the id if a
+/// policy names it.
 pub(super) type SubjectClass = (Arc<[u32]>, Option<Arc<str>>);
 
 /// The subjects of all kinds.
@@ -54,7 +55,10 @@ impl PolicyIndex {
     pub(crate) fn new(role_indexes: &[PolicyEntityKind]) -> PolicyIndex {
         PolicyIndex {
             names: RowNames::default(),
-            role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect(),
+            role_indexes: role_indexes
+                .iter()
+                .map(|subject| (*subject, RoleIndex::default()))
+                .collect(),
         }
     }
 
@@ -63,20 +67,33 @@ impl PolicyIndex {
     }
 
     pub(crate) fn role_index(&self, subject: PolicyEntityKind) -> Option<&RoleIndex> {
-        self.role_indexes.iter().find(|(of, _)| *of == subject).map(|(_, role_index)| role_index)
+        self.role_indexes
+            .iter()
+            .find(|(of, _)| *of == subject)
+            .map(|(_, role_index)| role_index)
     }
 
     /// Stores a policy. Returns its row, and whether any list changed.
-    pub(crate) fn put(&mut self, id: &str, semantic: MatchRule, lists: &Lists, all: &mut Populations) -> (u32, bool) {
+    pub(crate) fn put(
+        &mut self,
+        id: &str,
+        semantic: MatchRule,
+        lists: &Lists,
+        all: &mut Populations,
+    ) -> (u32, bool) {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
         let mut changed = is_new;
         for (subject, role_index) in &mut self.role_indexes {
             let population = all.of_mut(*subject);
-            let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| entries);
+            let entries = lists
+                .iter()
+                .find(|(of, _)| of == subject)
+                .map_or(&[][..], |(_, entries)| entries);
             let list = List::parse(semantic, entries, |name| population.list(name));
             changed |= role_index.list(policy) != Some(&list);
-            // The new list is added before the old one is removed, so that an attribute in both keeps its row.
+            // The new list is added before the old one is removed, so that an attribute in both
+            // keeps its row.
             let before = role_index.remove(policy);
             role_index.put(policy, list, population);
             unlist(before, population);
@@ -86,21 +103,35 @@ impl PolicyIndex {
 
     /// The semantic and role lists of a policy.
     pub(crate) fn lists(&self, policy: u32, all: &Populations) -> Option<(MatchRule, Lists)> {
-        let lists: Option<Vec<_>> =
-            self.role_indexes.iter().map(|(subject, role_index)| Some((*subject, role_index.list(policy)?))).collect();
+        let lists: Option<Vec<_>> = self
+            .role_indexes
+            .iter()
+            .map(|(subject, role_index)| Some((*subject, role_index.list(policy)?)))
+            .collect();
         let lists = lists?;
         let semantic = lists.first()?.1.semantic();
-        let entries =
-            |(subject, list): (PolicyEntityKind, &List)| (subject, list.entries(|attribute| all.of(subject).attribute_name(attribute)));
+        let entries = |(subject, list): (PolicyEntityKind, &List)| {
+            (
+                subject,
+                list.entries(|attribute| all.of(subject).attribute_name(attribute)),
+            )
+        };
         Some((semantic, lists.into_iter().map(entries).collect()))
     }
 
-    /// The class of a subject. Subjects of one class are matched by the same policies: they have the same attributes,
-    /// and no policy names one of them by id.
-    pub(crate) fn class(&self, subject: PolicyEntityKind, row: u32, all: &Populations) -> Option<SubjectClass> {
+    /// The class of a subject. Subjects of one class are matched by the same policies: they have
+    /// the same attributes, and no policy names one of them by id.
+    pub(crate) fn class(
+        &self,
+        subject: PolicyEntityKind,
+        row: u32,
+        all: &Populations,
+    ) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
-        let named = self.role_index(subject).is_some_and(|role_index| role_index.names(id));
+        let named = self
+            .role_index(subject)
+            .is_some_and(|role_index| role_index.names(id));
         Some((population.roles(row)?.clone(), named.then(|| id.clone())))
     }
 
@@ -114,18 +145,34 @@ impl PolicyIndex {
     }
 
     /// The policies that match a subject on its side.
-    pub(crate) fn of(&self, subject: PolicyEntityKind, row: u32, all: &Populations) -> RoaringBitmap {
-        let of = |role_index: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| role_index.of(id, roles));
+    pub(crate) fn of(
+        &self,
+        subject: PolicyEntityKind,
+        row: u32,
+        all: &Populations,
+    ) -> RoaringBitmap {
+        let of = |role_index: &RoleIndex| {
+            all.of(subject)
+                .subject(row)
+                .map(|(id, roles)| role_index.of(id, roles))
+        };
         self.role_index(subject).and_then(of).unwrap_or_default()
     }
 
     /// The subjects that at least one of the policies matches on one side.
-    pub(crate) fn members(&self, policies: &RoaringBitmap, subject: PolicyEntityKind, all: &Populations) -> RoaringBitmap {
-        self.role_index(subject).map(|role_index| role_index.members(policies, all.of(subject))).unwrap_or_default()
+    pub(crate) fn members(
+        &self,
+        policies: &RoaringBitmap,
+        subject: PolicyEntityKind,
+        all: &Populations,
+    ) -> RoaringBitmap {
+        self.role_index(subject)
+            .map(|role_index| role_index.members(policies, all.of(subject)))
+            .unwrap_or_default()
     }
 
-    /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`], but if few bitmaps
-    /// are proposed on both sides, they are not united.
+    /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`],
+    /// but if few bitmaps are proposed on both sides, they are not united.
     pub(crate) fn links(
         &self,
         one: (PolicyEntityKind, u32),
@@ -133,18 +180,26 @@ impl PolicyIndex {
         among: &RoaringBitmap,
         all: &Populations,
     ) -> bool {
-        let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
+        let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else {
+            return false;
+        };
         let (ones, others) = (near.proposals(), far.proposals());
         if ones.len() * others.len() > PAIRS {
             return self.linking(one, other, among, all).next().is_some();
         }
-        let matches = |policy: u32| near.match_reason(policy).is_some() && far.match_reason(policy).is_some();
-        let mut pairs = ones.iter().flat_map(|some| others.iter().map(move |others| (*some, *others)));
-        pairs.any(|(some, others)| !some.is_disjoint(others) && (some & others & among).into_iter().any(matches))
+        let matches =
+            |policy: u32| near.match_reason(policy).is_some() && far.match_reason(policy).is_some();
+        let mut pairs = ones
+            .iter()
+            .flat_map(|some| others.iter().map(move |others| (*some, *others)));
+        pairs.any(|(some, others)| {
+            !some.is_disjoint(others) && (some & others & among).into_iter().any(matches)
+        })
     }
 
-    /// The policies that match both subjects, with the reason for each: the one evaluator behind permission, lists and
-    /// explanations. Lazy, so that permission costs no more than finding the first policy.
+    /// The policies that match both subjects, with the reason for each: the one evaluator behind
+    /// permission, lists and explanations. Lazy, so that permission costs no more than finding the
+    /// first policy.
     pub(crate) fn linking<'a>(
         &'a self,
         one: (PolicyEntityKind, u32),
@@ -153,15 +208,35 @@ impl PolicyIndex {
         all: &'a Populations,
     ) -> impl Iterator<Item = (u32, MatchReason<'a>, MatchReason<'a>)> + use<'a> {
         let ends = self.end(one, all).zip(self.end(other, all));
-        let proposed = ends.map(|(near, far)| ((near.proposals().union() & far.proposals().union() & among), near, far));
+        let proposed = ends.map(|(near, far)| {
+            (
+                (near.proposals().union() & far.proposals().union() & among),
+                near,
+                far,
+            )
+        });
         proposed.into_iter().flat_map(|(proposed, near, far)| {
-            proposed.into_iter().filter_map(move |policy| Some((policy, near.match_reason(policy)?, far.match_reason(policy)?)))
+            proposed.into_iter().filter_map(move |policy| {
+                Some((
+                    policy,
+                    near.match_reason(policy)?,
+                    far.match_reason(policy)?,
+                ))
+            })
         })
     }
 
-    fn end<'a>(&'a self, (subject, row): (PolicyEntityKind, u32), all: &'a Populations) -> Option<End<'a>> {
+    fn end<'a>(
+        &'a self,
+        (subject, row): (PolicyEntityKind, u32),
+        all: &'a Populations,
+    ) -> Option<End<'a>> {
         let (id, roles) = all.of(subject).subject(row)?;
-        Some(End { role_index: self.role_index(subject)?, id, roles })
+        Some(End {
+            role_index: self.role_index(subject)?,
+            id,
+            roles,
+        })
     }
 }
 

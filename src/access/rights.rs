@@ -1,4 +1,5 @@
-//! What an identity may dial and bind, and which edge routers an identity or service reaches, evaluated once per class.
+//! What an identity may dial and bind, and which edge routers an identity or service reaches,
+//! evaluated once per class.
 
 use super::{
     PolicyEntityKind, Right,
@@ -11,14 +12,16 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The services an identity may dial and bind, as rows of services; valid until the next change of the engine.
+/// The services an identity may dial and bind, as rows of services; valid until the next change of
+/// the engine.
 #[derive(Debug, Default)]
 pub struct ServiceRights {
     dial: RoaringBitmap,
     bind: RoaringBitmap,
     posture_checks: RoaringBitmap,
     fingerprint: u64,
-    /// Services with either right in order of id, computed on first use, because clients page through thousands.
+    /// Services with either right in order of id, computed on first use, because clients page
+    /// through thousands.
     pub(super) visible: OnceLock<Box<[u32]>>,
 }
 
@@ -30,13 +33,15 @@ impl ServiceRights {
         }
     }
 
-    /// Changes exactly when the identity's access does: the services it may dial and bind, each with its alternative
-    /// sets of posture checks. A second policy that grants the same with the same checks changes nothing.
+    /// Changes exactly when the identity's access does: the services it may dial and bind, each
+    /// with its alternative sets of posture checks. A second policy that grants the same with the
+    /// same checks changes nothing.
     pub(super) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Whether a service, or a posture check of a policy that grants something, is visible to the identity.
+    /// Whether a service, or a posture check of a policy that grants something, is visible to the
+    /// identity.
     pub(super) fn shows(&self, subject: PolicyEntityKind, row: u32) -> bool {
         match subject {
             PolicyEntityKind::Service => self.dial.contains(row) || self.bind.contains(row),
@@ -73,7 +78,9 @@ impl Types {
 
     /// The type of a service policy.
     pub(crate) fn right(&self, policy: u32) -> Option<Right> {
-        [Right::Dial, Right::Bind].into_iter().find(|right| self.of(*right).contains(policy))
+        [Right::Dial, Right::Bind]
+            .into_iter()
+            .find(|right| self.of(*right).contains(policy))
     }
 
     pub(crate) fn clear(&mut self, policy: u32) {
@@ -82,11 +89,12 @@ impl Types {
     }
 }
 
-/// The greatest number of cached classes, so that memory does not grow with the number of identities that ask.
+/// The greatest number of cached classes, so that memory does not grow with the number of
+/// identities that ask.
 const CLASSES: usize = 512;
 
-/// Cached results. A change that affects more than one identity or service clears the whole cache: evaluating again
-/// costs about as much as finding out which entries are still valid.
+/// Cached results. A change that affects more than one identity or service clears the whole cache:
+/// evaluating again costs about as much as finding out which entries are still valid.
 #[derive(Default)]
 pub(super) struct Evaluated {
     rights: BoundedCache<SubjectClass, ServiceRights>,
@@ -137,12 +145,22 @@ impl Evaluated {
     ) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
-            let routers = policies.members(&policies.of(subject, row, all), PolicyEntityKind::EdgeRouter, all);
+            let routers = policies.members(
+                &policies.of(subject, row, all),
+                PolicyEntityKind::EdgeRouter,
+                all,
+            );
             Some(self.reaches.keep(class, routers))
         })
     }
 
-    pub(crate) fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<ServiceRights>> {
+    pub(crate) fn of(
+        &mut self,
+        identity: u32,
+        policies: &PolicyIndex,
+        types: &Types,
+        all: &Populations,
+    ) -> Option<Arc<ServiceRights>> {
         let class = policies.class(PolicyEntityKind::Identity, identity, all)?;
         self.rights.find(&class).or_else(|| {
             let rights = self.evaluate(identity, policies, types, all);
@@ -150,7 +168,13 @@ impl Evaluated {
         })
     }
 
-    fn evaluate(&self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> ServiceRights {
+    fn evaluate(
+        &self,
+        identity: u32,
+        policies: &PolicyIndex,
+        types: &Types,
+        all: &Populations,
+    ) -> ServiceRights {
         let mut rights = ServiceRights::default();
         for ((right, checks), alike) in alternatives(identity, policies, types, all) {
             let services = policies.members(&alike, PolicyEntityKind::Service, all);
@@ -160,7 +184,9 @@ impl Evaluated {
             let checks: RoaringBitmap = checks.into_iter().collect();
             let under = all.of(PolicyEntityKind::PostureCheck).fingerprint(&checks);
             let what = all.of(PolicyEntityKind::Service).fingerprint(&services);
-            rights.fingerprint = rights.fingerprint.wrapping_add(self.hasher.hash_one((right, under, what)));
+            rights.fingerprint = rights
+                .fingerprint
+                .wrapping_add(self.hasher.hash_one((right, under, what)));
             rights.posture_checks |= checks;
             match right {
                 Right::Dial => rights.dial |= services,
@@ -173,16 +199,28 @@ impl Evaluated {
     }
 }
 
-/// The identity's policies, grouped by type and set of posture checks. Most have no checks; they are split off at once.
-fn alternatives(identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
+/// The identity's policies, grouped by type and set of posture checks. Most have no checks; they
+/// are split off at once.
+fn alternatives(
+    identity: u32,
+    policies: &PolicyIndex,
+    types: &Types,
+    all: &Populations,
+) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
     let mine = policies.of(PolicyEntityKind::Identity, identity, all);
-    let asking = policies.role_index(PolicyEntityKind::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
+    let asking = policies
+        .role_index(PolicyEntityKind::PostureCheck)
+        .map(|side| side.listing().clone())
+        .unwrap_or_default();
     let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();
     for right in [Right::Dial, Right::Bind] {
         let mine = &mine & types.of(right);
         for policy in &mine & &asking {
             let checks = policies.members(&[policy].into(), PolicyEntityKind::PostureCheck, all);
-            alternatives.entry((right, checks.iter().collect())).or_default().insert(policy);
+            alternatives
+                .entry((right, checks.iter().collect()))
+                .or_default()
+                .insert(policy);
         }
         *alternatives.entry((right, Vec::new())).or_default() |= mine - &asking;
     }

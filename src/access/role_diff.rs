@@ -1,5 +1,5 @@
-//! The subjects that the role lists of a policy name, and those for whom a change of the lists may matter. The
-//! result may contain too many subjects; the caller applies the match rule.
+//! The subjects that the role lists of a policy name, and those for whom a change of the lists may
+//! matter. The result may contain too many subjects; the caller applies the match rule.
 
 use super::{Engine, MatchRule, Policy, PolicyEntityKind};
 use roaring::{MultiOps, RoaringBitmap};
@@ -8,24 +8,47 @@ use std::collections::{HashMap, HashSet};
 impl Policy {
     /// The subjects named on a side.
     pub(super) fn named(&self, engine: &Engine, side: PolicyEntityKind) -> RoaringBitmap {
-        named(engine, side, self.semantic, self.entries(side).map(String::as_str))
+        named(
+            engine,
+            side,
+            self.semantic,
+            self.entries(side).map(String::as_str),
+        )
     }
 
     fn entries(&self, side: PolicyEntityKind) -> impl Iterator<Item = &String> {
-        self.lists.iter().filter(move |(of, _)| *of == side).flat_map(|(_, entries)| entries)
+        self.lists
+            .iter()
+            .filter(move |(of, _)| *of == side)
+            .flat_map(|(_, entries)| entries)
     }
 }
 
 /// The subjects that may be named on a side by only one of two policies.
-pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option<&Policy>, after: Option<&Policy>) -> RoaringBitmap {
+pub(super) fn difference(
+    engine: &Engine,
+    side: PolicyEntityKind,
+    before: Option<&Policy>,
+    after: Option<&Policy>,
+) -> RoaringBitmap {
     let (Some(before), Some(after)) = (before, after) else {
-        return before.or(after).map(|policy| policy.named(engine, side)).unwrap_or_default();
+        return before
+            .or(after)
+            .map(|policy| policy.named(engine, side))
+            .unwrap_or_default();
     };
-    let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
+    let [now, then] = [before, after].map(|policy| {
+        policy
+            .entries(side)
+            .map(String::as_str)
+            .collect::<HashSet<_>>()
+    });
     let turned = || now.symmetric_difference(&then).copied();
-    // Under AllOf, adding or removing an attribute changes which subjects the other attributes name. Every other entry
-    // names subjects independently of the rest.
-    let is_together = |entry: &str| before.semantic == MatchRule::AllOf && entry.starts_with('#') && entry != EVERYONE;
+    // Under AllOf, adding or removing an attribute changes which subjects the other attributes
+    // name. Every other entry names subjects independently of the rest.
+    let is_together = |entry: &str| {
+        before.semantic == MatchRule::AllOf && entry.starts_with('#') && entry != EVERYONE
+    };
     if before.semantic != after.semantic || turned().any(is_together) {
         return before.named(engine, side) | after.named(engine, side);
     }
@@ -33,25 +56,45 @@ pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option
 }
 
 /// Whether a policy changes only by the loss of subjects that are `gone`, by kind.
-pub(super) fn only_loses(engine: &Engine, before: &Policy, after: &Policy, gone: &HashMap<PolicyEntityKind, RoaringBitmap>) -> bool {
+pub(super) fn only_loses(
+    engine: &Engine,
+    before: &Policy,
+    after: &Policy,
+    gone: &HashMap<PolicyEntityKind, RoaringBitmap>,
+) -> bool {
     if gone.is_empty() {
         return false;
     }
     let is_gone = |side: PolicyEntityKind, entry: &str| {
         let row = entry.strip_prefix('@').and_then(|id| engine.row(side, id));
-        row.zip(gone.get(&side)).is_some_and(|(row, gone)| gone.contains(row))
+        row.zip(gone.get(&side))
+            .is_some_and(|(row, gone)| gone.contains(row))
     };
     let loses = |side: PolicyEntityKind| {
-        let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
+        let [now, then] = [before, after].map(|policy| {
+            policy
+                .entries(side)
+                .map(String::as_str)
+                .collect::<HashSet<_>>()
+        });
         then.is_subset(&now) && now.difference(&then).all(|entry| is_gone(side, entry))
     };
-    let mut sides = before.lists.iter().chain(&after.lists).map(|(side, _)| *side);
+    let mut sides = before
+        .lists
+        .iter()
+        .chain(&after.lists)
+        .map(|(side, _)| *side);
     before.semantic == after.semantic && before.right == after.right && sides.all(loses)
 }
 
 const EVERYONE: &str = "#all";
 
-fn named<'n>(engine: &Engine, side: PolicyEntityKind, semantic: MatchRule, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
+fn named<'n>(
+    engine: &Engine,
+    side: PolicyEntityKind,
+    semantic: MatchRule,
+    entries: impl Iterator<Item = &'n str>,
+) -> RoaringBitmap {
     let population = engine.all.of(side);
     let (mut carriers, mut ids) = (Vec::new(), RoaringBitmap::new());
     for entry in entries {

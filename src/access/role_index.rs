@@ -1,5 +1,6 @@
-//! One side of one kind of policy, such as the services of all service policies: the role lists, and an index from a
-//! subject to the policies that may match it. The other direction, from policies to their members, reads the lists.
+//! One side of one kind of policy, such as the services of all service policies: the role lists,
+//! and an index from a subject to the policies that may match it. The other direction, from
+//! policies to their members, reads the lists.
 
 use super::{
     names::at,
@@ -26,14 +27,19 @@ pub(super) struct RoleIndex {
 
 struct Entry {
     list: List,
-    /// The attribute by which a policy with AllOf is found. One is enough; the one with the fewest carriers at the time
-    /// is taken, because `#tenant-17` proposes few policies and `#production` proposes all.
+    /// The attribute by which a policy with AllOf is found. One is enough; the one with the fewest
+    /// carriers at the time is taken, because `#tenant-17` proposes few policies and `#production`
+    /// proposes all.
     pivot: Option<u32>,
 }
 
 impl Entry {
     fn new(list: List, population: &Population) -> Entry {
-        let carriers = |attribute: &&u32| population.carriers(**attribute).map_or(0, RoaringBitmap::len);
+        let carriers = |attribute: &&u32| {
+            population
+                .carriers(**attribute)
+                .map_or(0, RoaringBitmap::len)
+        };
         let pivot = list.all_of().iter().min_by_key(carriers).copied();
         Entry { list, pivot }
     }
@@ -51,7 +57,10 @@ impl RoleIndex {
     pub(crate) fn put(&mut self, policy: u32, list: List, population: &Population) {
         let entry = Entry::new(list, population);
         for attribute in entry.handles() {
-            self.by_attribute.entry(*attribute).or_default().insert(policy);
+            self.by_attribute
+                .entry(*attribute)
+                .or_default()
+                .insert(policy);
         }
         for id in entry.list.ids() {
             self.by_id.entry(id.clone()).or_default().insert(policy);
@@ -93,14 +102,25 @@ impl RoleIndex {
         &self.everyone
     }
 
-    /// The policies that may match the subject, possibly with duplicates. No other policy matches it.
+    /// The policies that may match the subject, possibly with duplicates. No other policy matches
+    /// it.
     pub(crate) fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
-        let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
-        by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect()
+        let by_role = roles
+            .iter()
+            .filter_map(|attribute| self.by_attribute.get(attribute));
+        by_role
+            .chain(self.by_id.get(id))
+            .chain([&self.everyone])
+            .collect()
     }
 
     /// Why a policy matches the subject; `None` if it does not.
-    pub(crate) fn match_reason(&self, policy: u32, id: &str, roles: &[u32]) -> Option<MatchReason<'_>> {
+    pub(crate) fn match_reason(
+        &self,
+        policy: u32,
+        id: &str,
+        roles: &[u32],
+    ) -> Option<MatchReason<'_>> {
         self.list(policy)?.match_reason(id, roles)
     }
 
@@ -111,10 +131,16 @@ impl RoleIndex {
         policies
     }
 
-    /// The subjects that at least one of the policies matches: the rule of `List::match_reason` for all subjects at once.
-    /// Lists repeat each other, so that their entries are collected first and looked up once.
-    pub(crate) fn members(&self, policies: &RoaringBitmap, population: &Population) -> RoaringBitmap {
-        let (mut any_of, mut all_of, mut ids) = (RoaringBitmap::new(), HashSet::new(), RoaringBitmap::new());
+    /// The subjects that at least one of the policies matches: the rule of `List::match_reason` for
+    /// all subjects at once. Lists repeat each other, so that their entries are collected first and
+    /// looked up once.
+    pub(crate) fn members(
+        &self,
+        policies: &RoaringBitmap,
+        population: &Population,
+    ) -> RoaringBitmap {
+        let (mut any_of, mut all_of, mut ids) =
+            (RoaringBitmap::new(), HashSet::new(), RoaringBitmap::new());
         for list in policies.iter().filter_map(|policy| self.list(policy)) {
             if list.everyone() {
                 return population.everyone().clone();
@@ -125,12 +151,19 @@ impl RoleIndex {
                 all_of.insert(list.all_of());
             }
         }
-        let together = all_of.into_iter().map(|needed| carriers(needed.iter().copied(), population).intersection());
-        together.chain([carriers(any_of.iter(), population).union(), ids]).union()
+        let together = all_of
+            .into_iter()
+            .map(|needed| carriers(needed.iter().copied(), population).intersection());
+        together
+            .chain([carriers(any_of.iter(), population).union(), ids])
+            .union()
     }
 }
 
-fn carriers(attributes: impl Iterator<Item = u32>, population: &Population) -> impl Iterator<Item = &RoaringBitmap> {
+fn carriers(
+    attributes: impl Iterator<Item = u32>,
+    population: &Population,
+) -> impl Iterator<Item = &RoaringBitmap> {
     attributes.filter_map(|attribute| population.carriers(attribute))
 }
 

@@ -6,12 +6,20 @@ use std::ops::Deref;
 /// A subject or a policy as it is from now on; `None` means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    PolicyEntityKind { subject: PolicyEntityKind, id: String, roles: Option<Vec<String>> },
-    Policy { kind: PolicyKind, id: String, policy: Option<Policy> },
+    PolicyEntityKind {
+        subject: PolicyEntityKind,
+        id: String,
+        roles: Option<Vec<String>>,
+    },
+    Policy {
+        kind: PolicyKind,
+        id: String,
+        policy: Option<Policy>,
+    },
 }
 
-/// The engine with changes that are undone when this is dropped. No other caller may see it meanwhile. Observers are
-/// not informed: what identities were shown, and when that changed, stays.
+/// The engine with changes that are undone when this is dropped. No other caller may see it
+/// meanwhile. Observers are not informed: what identities were shown, and when that changed, stays.
 pub(super) struct WhatIf<'e> {
     engine: &'e mut Engine,
     undo: Vec<Delta>,
@@ -21,15 +29,32 @@ impl Engine {
     /// Applies an update.
     pub fn apply(&mut self, delta: &Delta, now: u64) {
         match delta {
-            Delta::PolicyEntityKind { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
-            Delta::PolicyEntityKind { subject, id, roles: None } => self.remove_subject(*subject, id, now),
-            Delta::Policy { id, policy: Some(policy), .. } => self.put_policy(id, policy, now),
-            Delta::Policy { kind, id, policy: None } => self.remove_policy(*kind, id, now),
+            Delta::PolicyEntityKind {
+                subject,
+                id,
+                roles: Some(roles),
+            } => self.put_subject(*subject, id, roles, now),
+            Delta::PolicyEntityKind {
+                subject,
+                id,
+                roles: None,
+            } => self.remove_subject(*subject, id, now),
+            Delta::Policy {
+                id,
+                policy: Some(policy),
+                ..
+            } => self.put_policy(id, policy, now),
+            Delta::Policy {
+                kind,
+                id,
+                policy: None,
+            } => self.remove_policy(*kind, id, now),
         }
     }
 
-    /// Applies updates temporarily. Each subject and policy must be there once, and deletions of subjects last: their
-    /// rows are then not reused, so that a subject that stays keeps its row, and a new one gets an unused row.
+    /// Applies updates temporarily. Each subject and policy must be there once, and deletions of
+    /// subjects last: their rows are then not reused, so that a subject that stays keeps its row,
+    /// and a new one gets an unused row.
     pub(super) fn as_if(&mut self, delta: &[Delta]) -> WhatIf<'_> {
         let undo = delta.iter().map(|delta| self.exchange(delta)).collect();
         WhatIf { engine: self, undo }
@@ -39,10 +64,26 @@ impl Engine {
     pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
         let before = self.known(delta);
         match delta {
-            Delta::PolicyEntityKind { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
-            Delta::PolicyEntityKind { subject, id, roles: None } => _ = self.all.of_mut(*subject).remove(id),
-            Delta::Policy { id, policy: Some(policy), .. } => _ = self.write(id, policy),
-            Delta::Policy { kind, id, policy: None } => _ = self.erase(*kind, id),
+            Delta::PolicyEntityKind {
+                subject,
+                id,
+                roles: Some(roles),
+            } => _ = self.all.of_mut(*subject).put(id, roles),
+            Delta::PolicyEntityKind {
+                subject,
+                id,
+                roles: None,
+            } => _ = self.all.of_mut(*subject).remove(id),
+            Delta::Policy {
+                id,
+                policy: Some(policy),
+                ..
+            } => _ = self.write(id, policy),
+            Delta::Policy {
+                kind,
+                id,
+                policy: None,
+            } => _ = self.erase(*kind, id),
         }
         before
     }
@@ -50,17 +91,34 @@ impl Engine {
     /// The current state of what an update is about.
     pub(super) fn known(&self, delta: &Delta) -> Delta {
         match delta {
-            Delta::PolicyEntityKind { subject, id, .. } => {
-                Delta::PolicyEntityKind { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
-            }
+            Delta::PolicyEntityKind { subject, id, .. } => Delta::PolicyEntityKind {
+                subject: *subject,
+                id: id.clone(),
+                roles: self.all.of(*subject).attributes_of(id),
+            },
             Delta::Policy { kind, id, .. } => {
                 let index = self.index(*kind);
-                let known = index.names().row(id).and_then(|row| Some((row, index.lists(row, &self.all)?)));
+                let known = index
+                    .names()
+                    .row(id)
+                    .and_then(|row| Some((row, index.lists(row, &self.all)?)));
                 let policy = known.map(|(row, (semantic, lists))| {
-                    let right = self.types.right(row).filter(|_| *kind == PolicyKind::Service);
-                    Policy { kind: *kind, semantic, right, lists }
+                    let right = self
+                        .types
+                        .right(row)
+                        .filter(|_| *kind == PolicyKind::Service);
+                    Policy {
+                        kind: *kind,
+                        semantic,
+                        right,
+                        lists,
+                    }
                 });
-                Delta::Policy { kind: *kind, id: id.clone(), policy }
+                Delta::Policy {
+                    kind: *kind,
+                    id: id.clone(),
+                    policy,
+                }
             }
         }
     }
@@ -80,9 +138,12 @@ impl Drop for WhatIf<'_> {
         for delta in undo.iter().rev() {
             self.engine.exchange(delta);
         }
-        // An attribute without carriers that only a policy lists may have another row now, and cached results are found
-        // by such rows.
-        if undo.iter().any(|delta| matches!(delta, Delta::Policy { .. })) {
+        // An attribute without carriers that only a policy lists may have another row now, and
+        // cached results are found by such rows.
+        if undo
+            .iter()
+            .any(|delta| matches!(delta, Delta::Policy { .. }))
+        {
             self.engine.forget_evaluated();
         }
     }

@@ -1,4 +1,5 @@
-//! The commands of the host's owner, as they are sent over the socket, and what they result in. A command that is logged shows no password.
+//! The commands of the host's owner, as they are sent over the socket, and what they result in. A
+//! command that is logged shows no password.
 
 use std::{fmt, net::IpAddr, path::PathBuf};
 
@@ -12,7 +13,8 @@ use crate::{access::Right, store::HistoryAnchor};
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
     ListAdministrators,
-    /// Sets the password of a user name, ends the sessions that were opened with the old one, and enables the identity.
+    /// Sets the password of a user name, ends the sessions that were opened with the old one, and
+    /// enables the identity.
     ResetPassword {
         username: String,
         password: String,
@@ -92,7 +94,11 @@ impl fmt::Debug for Command {
             Self::ListAdministrators => f.write_str("list administrators"),
             Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
-            Self::Link { identity, from, minutes } => {
+            Self::Link {
+                identity,
+                from,
+                minutes,
+            } => {
                 write!(
                     f,
                     "make a link for {:?} from {from:?} for {minutes} min",
@@ -102,7 +108,12 @@ impl fmt::Debug for Command {
             Self::ListCertificates => f.write_str("list certificates"),
             Self::RenewKey => f.write_str("renew the server's key"),
             Self::AdoptAuthority { .. } => f.write_str("adopt an authority"),
-            Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
+            Self::Explain {
+                right,
+                identity,
+                service,
+                ..
+            } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
             Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
             Self::Check => f.write_str("check the file"),
             Self::Repair => f.write_str("repair the file"),

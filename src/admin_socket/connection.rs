@@ -20,7 +20,8 @@ pub(crate) fn descriptor_path(file: &File) -> PathBuf {
     Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
 }
 
-/// Calls `act` with a path to a socket that is short enough for the system. A long path is reached through the descriptor of its directory.
+/// Calls `act` with a path to a socket that is short enough for the system. A long path is reached
+/// through the descriptor of its directory.
 fn with_short_path<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) if path.as_os_str().len() > MAX_SOCKET_PATH => {

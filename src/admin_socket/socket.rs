@@ -1,7 +1,9 @@
-//! The admin socket of a running controller, beside its data file; only the owner of the file can open it.
+//! The admin socket of a running controller, beside its data file; only the owner of the file can
+//! open it.
 //!
-//! A connection carries one command and its answer, each a line of JSON. While the command runs, progress lines are sent. A client that
-//! disconnects stops its command, if the command can be stopped. A line with the member `request` is an API request (`request.rs`).
+//! A connection carries one command and its answer, each a line of JSON. While the command runs,
+//! progress lines are sent. A client that disconnects stops its command, if the command can be
+//! stopped. A line with the member `request` is an API request (`request.rs`).
 
 use std::{
     fs::{self, File},
@@ -36,7 +38,8 @@ use crate::{
 
 /// The maximum bytes of a request line. A request with a longer body must be sent over HTTPS.
 const MAX_REQUEST: u64 = 16 << 20;
-/// A client must send its command within this time, so that an idle connection does not delay a stop.
+/// A client must send its command within this time, so that an idle connection does not delay a
+/// stop.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A line of the answer to a command.
@@ -48,10 +51,19 @@ enum AnswerLine {
     Refused(String),
 }
 
-/// The path of the socket of a data file. For a symbolic link the socket is beside its target, even if the target no longer exists.
+/// The path of the socket of a data file. For a symbolic link the socket is beside its target, even
+/// if the target no longer exists.
 pub fn beside(data: &Path) -> PathBuf {
-    let broken_target = || fs::read_link(data).ok().map(|target| data.parent().unwrap_or(Path::new("")).join(target));
-    let real = if data.is_symlink() { fs::canonicalize(data).ok().or_else(broken_target) } else { None };
+    let broken_target = || {
+        fs::read_link(data)
+            .ok()
+            .map(|target| data.parent().unwrap_or(Path::new("")).join(target))
+    };
+    let real = if data.is_symlink() {
+        fs::canonicalize(data).ok().or_else(broken_target)
+    } else {
+        None
+    };
     store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 
@@ -67,12 +79,16 @@ pub struct Listening {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens for commands on its own thread. Replaces a socket that an earlier process left behind. This is safe because the caller has
-/// locked the data file.
+/// Listens for commands on its own thread. Replaces a socket that an earlier process left behind.
+/// This is safe because the caller has locked the data file.
 ///
 /// # Errors
 /// The socket cannot be created.
-pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) -> io::Result<Listening> {
+pub fn listen(
+    host: AdminContext,
+    dispatcher: Arc<Dispatcher>,
+    path: PathBuf,
+) -> io::Result<Listening> {
     let listener = bind_private(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -91,11 +107,15 @@ pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) ->
         });
     };
     let thread = thread::Builder::new().name("host".into()).spawn(serve)?;
-    Ok(Listening { path, stop, thread: Some(thread) })
+    Ok(Listening {
+        path,
+        stop,
+        thread: Some(thread),
+    })
 }
 
-/// Binds a socket that only its owner can open from the first moment: it gets its permissions in a private directory and is then renamed to
-/// its path, replacing one left behind.
+/// Binds a socket that only its owner can open from the first moment: it gets its permissions in a
+/// private directory and is then renamed to its path, replacing one left behind.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let directory = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
     fs::DirBuilder::new().mode(0o700).create(&directory)?;
@@ -113,22 +133,39 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     listener
 }
 
-/// Opens a directory that was just created. If others may write in its parent directory, they may have replaced it by another directory or
-/// by a link.
+/// Opens a directory that was just created. If others may write in its parent directory, they may
+/// have replaced it by another directory or by a link.
 fn own_directory(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
-    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
     let found = opened.metadata()?;
     let is_ours = found.uid() == geteuid().as_raw() && found.mode().trailing_zeros() >= 6;
-    if is_ours { Ok(opened) } else { Err(io::Error::other("the directory of the socket was replaced by somebody else")) }
+    if is_ours {
+        Ok(opened)
+    } else {
+        Err(io::Error::other(
+            "the directory of the socket was replaced by somebody else",
+        ))
+    }
 }
 
-fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
+fn answer(
+    host: &AdminContext,
+    dispatcher: &Dispatcher,
+    mut stream: UnixStream,
+    stopped: &AtomicBool,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(COMMAND_TIMEOUT))?;
     stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let line = read_line(&mut BufReader::new((&stream).take(MAX_REQUEST)))?;
     if line.len() as u64 >= MAX_REQUEST {
-        return write_line(&mut stream, &AnswerLine::Refused(format!("the request is longer than {MAX_REQUEST} bytes")));
+        return write_line(
+            &mut stream,
+            &AnswerLine::Refused(format!("the request is longer than {MAX_REQUEST} bytes")),
+        );
     }
     if let Some(request) = request::read(&line) {
         return request::answer(dispatcher, request, &mut stream, stopped);
@@ -141,7 +178,12 @@ fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, 
 }
 
 /// Runs a command and sends its progress.
-fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> AnswerLine {
+fn act(
+    host: &AdminContext,
+    command: Command,
+    stream: &mut UnixStream,
+    stopped: &AtomicBool,
+) -> AnswerLine {
     let progress = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (running, ended) = mpsc::channel::<()>();
@@ -152,7 +194,9 @@ fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: 
         });
         while ended.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let (done, total) = progress.done_and_total();
-            if stopped.load(Ordering::Acquire) || write_line(stream, &AnswerLine::Going(done, total)).is_err() {
+            if stopped.load(Ordering::Acquire)
+                || write_line(stream, &AnswerLine::Going(done, total)).is_err()
+            {
                 progress.stop();
             }
         }
@@ -168,12 +212,16 @@ fn write_line(stream: &mut UnixStream, reply: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(reply)?)
 }
 
-/// Sends a command to the controller that listens on a socket. `on_progress` receives the number of rows done and in total. `None`: no
-/// controller listens.
+/// Sends a command to the controller that listens on a socket. `on_progress` receives the number of
+/// rows done and in total. `None`: no controller listens.
 ///
 /// # Errors
 /// The reason why the controller rejected the command, or that it does not answer.
-pub fn ask(path: &Path, command: &Command, on_progress: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
+pub fn ask(
+    path: &Path,
+    command: &Command,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Option<Result<Outcome, String>> {
     let stream = connect(path).ok()?;
     let result = (|| {
         stream.set_read_timeout(Some(IO_TIMEOUT))?;
@@ -187,14 +235,18 @@ pub fn ask(path: &Path, command: &Command, on_progress: &mut dyn FnMut(u64, u64)
             }
         }
     })();
-    Some(result.unwrap_or_else(|error: io::Error| Err(format!("the controller does not answer: {error}"))))
+    Some(
+        result.unwrap_or_else(|error: io::Error| {
+            Err(format!("the controller does not answer: {error}"))
+        }),
+    )
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // The connection wakes the thread, which then ends. If the socket's path was removed, nothing can wake the thread, and joining the
-        // thread would never return.
+        // The connection wakes the thread, which then ends. If the socket's path was removed,
+        // nothing can wake the thread, and joining the thread would never return.
         let is_woken = connect(&self.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| is_woken) {
             drop(thread.join());

@@ -36,7 +36,9 @@ pub struct ApiTokens {
 impl ApiTokens {
     /// Resolves the API tokens of a store.
     pub fn following(store: &OpenStore) -> Self {
-        Self { callers: Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS) }
+        Self {
+            callers: Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS),
+        }
     }
 
     /// Whether a text has the form of a secret, whether or not a token has it.
@@ -50,8 +52,13 @@ impl ApiTokens {
     /// The system gives no random bytes.
     pub fn secret() -> Result<Zeroizing<String>> {
         let mut bytes = Zeroizing::new([0; 32]);
-        SystemRandom::new().fill(&mut *bytes).map_err(|_| Error::Internal("the system gives no random bytes".into()))?;
-        Ok(Zeroizing::new(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&*bytes))))
+        SystemRandom::new()
+            .fill(&mut *bytes)
+            .map_err(|_| Error::Internal("the system gives no random bytes".into()))?;
+        Ok(Zeroizing::new(format!(
+            "{PREFIX}{}",
+            BASE64URL_NOPAD.encode(&*bytes)
+        )))
     }
 
     /// The hash of a secret, as stored.
@@ -63,15 +70,28 @@ impl ApiTokens {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn resolve(&self, store: &Store, secret: &str, now: Timestamp) -> Result<Option<Arc<Caller>>> {
+    pub fn resolve(
+        &self,
+        store: &Store,
+        secret: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Caller>>> {
         if secret.len() != LENGTH {
             return Ok(None);
         }
         let hash = Self::hash(secret);
         let known = self.callers.find(&hash);
-        let known = if known.is_some() { known } else { self.look_up(store, &hash, secret)? };
+        let known = if known.is_some() {
+            known
+        } else {
+            self.look_up(store, &hash, secret)?
+        };
         let good = |caller: &Caller| {
-            !caller.identity.state.is_disabled(now) && caller.token.as_ref().is_some_and(|token| !token.spec.is_over(now))
+            !caller.identity.state.is_disabled(now)
+                && caller
+                    .token
+                    .as_ref()
+                    .is_some_and(|token| !token.spec.is_over(now))
         };
         Ok(known.filter(|caller| good(caller)))
     }
@@ -80,8 +100,12 @@ impl ApiTokens {
         let at = self.callers.now();
         store.read(|tx| {
             let lookup = DependencyRecorder::new(tx);
-            let Some(token) = lookup.linked::<ApiToken>("hash", hash)?.pop() else { return Ok(None) };
-            let Some(identity) = lookup.find(&token.spec.identity_id)? else { return Ok(None) };
+            let Some(token) = lookup.linked::<ApiToken>("hash", hash)?.pop() else {
+                return Ok(None);
+            };
+            let Some(identity) = lookup.find(&token.spec.identity_id)? else {
+                return Ok(None);
+            };
             let caller = Arc::new(Caller {
                 session: session(&token, secret),
                 identity,

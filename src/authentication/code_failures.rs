@@ -1,13 +1,16 @@
 //! Counts wrong codes per identity and limits the rate of attempts, in bounded memory.
 //!
-//! A caller who enters codes already has another credential, such as the password. Guessing must therefore be slow, but must not lock the
-//! owner out. Wrong codes are counted per credential that opened the sessions, so that the thief of one uses up no attempts of another; and
-//! for each credential per session, per source network and in total. The limit of a session is lower than that of its network, so that
-//! another session from the same network still gets attempts. A network that has shown a correct code, or a certificate of the identity, is
-//! known: it is left out of the total, and sessions that have sent few wrong codes have an allowance of their own there, which sessions that
-//! guess do not use up. Where an allowance is used up all the same, [`SERIES`] correct codes in succession in one session are accepted:
-//! guesses practically never form such a series. Except per session, recovery codes are counted apart from one-time codes. There are
-//! about 10^9 possible recovery codes, so their total may be ten times as high.
+//! A caller who enters codes already has another credential, such as the password. Guessing must
+//! therefore be slow, but must not lock the owner out. Wrong codes are counted per credential that
+//! opened the sessions, so that the thief of one uses up no attempts of another; and for each
+//! credential per session, per source network and in total. The limit of a session is lower than
+//! that of its network, so that another session from the same network still gets attempts. A
+//! network that has shown a correct code, or a certificate of the identity, is known: it is left
+//! out of the total, and sessions that have sent few wrong codes have an allowance of their own
+//! there, which sessions that guess do not use up. Where an allowance is used up all the same,
+//! [`SERIES`] correct codes in succession in one session are accepted: guesses practically never
+//! form such a series. Except per session, recovery codes are counted apart from one-time codes.
+//! There are about 10^9 possible recovery codes, so their total may be ten times as high.
 
 use std::{
     net::IpAddr,
@@ -25,11 +28,13 @@ use crate::{
 
 const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Wrong codes of one identity are counted separately for at most this many sessions and this many networks.
+/// Wrong codes of one identity are counted separately for at most this many sessions and this many
+/// networks.
 const MAX_SOURCES: usize = 32;
 /// The same for the credentials that opened the sessions.
 const MAX_CREDENTIALS: usize = 8;
-/// A session that has sent fewer wrong codes within a day has a part in the allowance of its own of a known network.
+/// A session that has sent fewer wrong codes within a day has a part in the allowance of its own of
+/// a known network.
 const FEW: usize = 5;
 /// This many correct one-time codes in succession are accepted where an allowance is used up.
 const SERIES: u8 = 3;
@@ -74,11 +79,17 @@ struct Window {
 }
 
 impl Window {
-    const NONE: Self = Self { since: Timestamp::from_millis(0), count: 0 };
+    const NONE: Self = Self {
+        since: Timestamp::from_millis(0),
+        count: 0,
+    };
 
     fn note(&mut self, length: Duration, now: Timestamp) {
         if self.is_over(length, now) {
-            *self = Self { since: now, count: 0 };
+            *self = Self {
+                since: now,
+                count: 0,
+            };
         }
         self.count += 1;
     }
@@ -90,7 +101,8 @@ impl Window {
 
     /// The time until another attempt is allowed; `None` if it is allowed now.
     fn wait(&self, limit: usize, length: Duration, now: Timestamp) -> Option<Duration> {
-        (self.count >= limit && !self.is_over(length, now)).then(|| length.saturating_sub(now.apart(self.since)))
+        (self.count >= limit && !self.is_over(length, now))
+            .then(|| length.saturating_sub(now.apart(self.since)))
     }
 }
 
@@ -100,7 +112,8 @@ struct OfSession {
     at: Timestamp,
     brief: Window,
     daily: Window,
-    /// How many correct codes it has sent in succession beyond a limit, and the step of the last one.
+    /// How many correct codes it has sent in succession beyond a limit, and the step of the last
+    /// one.
     series: (u8, u64),
 }
 
@@ -140,14 +153,19 @@ pub(crate) struct WrongCodes {
 impl WrongCodes {
     /// Starts with no wrong codes.
     pub(crate) fn new(limits: &config::CodeConfig) -> Self {
-        Self { failures: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
+        Self {
+            failures: Mutex::new(FailureTable::new(limits.remembered)),
+            limits: limits.clone(),
+        }
     }
 
-    /// Checks a code, unless too many were wrong. `check` returns what the code proves. A code that is correct for the first time resets the
-    /// counts of its session and network. The lock allows one attempt at a time, so that parallel attempts do not exceed the limit.
+    /// Checks a code, unless too many were wrong. `check` returns what the code proves. A code that
+    /// is correct for the first time resets the counts of its session and network. The lock allows
+    /// one attempt at a time, so that parallel attempts do not exceed the limit.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the limit is reached, whether or not the code is correct; the errors of `check`.
+    /// [`Error::Busy`] if the limit is reached, whether or not the code is correct; the errors of
+    /// `check`.
     pub(crate) fn check<T>(
         &self,
         identity: &str,
@@ -157,13 +175,17 @@ impl WrongCodes {
     ) -> Result<Option<T>> {
         let mut failures = self.lock();
         self.refuse(&failures, identity, attempt, now)?;
-        let wait = failures.find(identity).and_then(|shown| shown.wait(attempt, &self.limits, now));
+        let wait = failures
+            .find(identity)
+            .and_then(|shown| shown.wait(attempt, &self.limits, now));
         let judged = check()?;
         let counts = failures.note(identity, now);
         let first = judged.as_ref().filter(|judged| judged.is_first);
         let is_accepted = match (&wait, first) {
             (None, first) => first.is_some(),
-            (Some(_), first) => counts.completes_series(attempt, first.and_then(|first| first.step), now),
+            (Some(_), first) => {
+                counts.completes_series(attempt, first.and_then(|first| first.step), now)
+            }
         };
         match (is_accepted, wait) {
             (true, _) => counts.reset(attempt, now),
@@ -178,8 +200,9 @@ impl WrongCodes {
         Ok(judged.map(|judged| judged.proof))
     }
 
-    /// Rejects an attempt beyond the limit of its session before any work is done for it, and a recovery code beyond any limit. A one-time
-    /// code beyond another limit may be part of a series.
+    /// Rejects an attempt beyond the limit of its session before any work is done for it, and a
+    /// recovery code beyond any limit. A one-time code beyond another limit may be part of a
+    /// series.
     ///
     /// # Errors
     /// [`Error::Busy`].
@@ -189,7 +212,9 @@ impl WrongCodes {
 
     /// Notes that an identity has shown a certificate from an address.
     pub(crate) fn know(&self, identity: &str, address: Option<IpAddr>, now: Timestamp) {
-        self.lock().note(identity, now).know(address.map(network), now);
+        self.lock()
+            .note(identity, now)
+            .know(address.map(network), now);
     }
 
     /// Forgets the wrong codes of an identity.
@@ -197,10 +222,22 @@ impl WrongCodes {
         self.lock().forget(identity);
     }
 
-    fn refuse(&self, failures: &FailureTable<IdentityFailures>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
-        let Some(shown) = failures.find(identity) else { return Ok(()) };
+    fn refuse(
+        &self,
+        failures: &FailureTable<IdentityFailures>,
+        identity: &str,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Result<()> {
+        let Some(shown) = failures.find(identity) else {
+            return Ok(());
+        };
         let of_session = shown.wait_of_session(attempt, &self.limits, now);
-        let wait = if attempt.is_one_time() { of_session } else { of_session.max(shown.wait(attempt, &self.limits, now)) };
+        let wait = if attempt.is_one_time() {
+            of_session
+        } else {
+            of_session.max(shown.wait(attempt, &self.limits, now))
+        };
         wait.map_or(Ok(()), |wait| Err(busy(wait)))
     }
 
@@ -210,12 +247,16 @@ impl WrongCodes {
 }
 
 fn busy(wait: Duration) -> Error {
-    Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) }
+    Error::Busy {
+        retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1),
+    }
 }
 
 impl IdentityFailures {
     fn of(&self, attempt: &Attempt) -> Option<&OfCredential> {
-        self.credentials.iter().find(|of| of.name == attempt.credential)
+        self.credentials
+            .iter()
+            .find(|of| of.name == attempt.credential)
     }
 
     fn knows(&self, attempt: &Attempt) -> bool {
@@ -224,24 +265,61 @@ impl IdentityFailures {
     }
 
     /// The time until the session may attempt again; `None` if it may now.
-    fn wait_of_session(&self, attempt: &Attempt, limits: &config::CodeConfig, now: Timestamp) -> Option<Duration> {
-        let own = self.of(attempt)?.sessions.iter().find(|session| session.id == attempt.session)?;
-        let brief = own.brief.wait(limits.wrong_per_5_minutes, FIVE_MINUTES, now);
+    fn wait_of_session(
+        &self,
+        attempt: &Attempt,
+        limits: &config::CodeConfig,
+        now: Timestamp,
+    ) -> Option<Duration> {
+        let own = self
+            .of(attempt)?
+            .sessions
+            .iter()
+            .find(|session| session.id == attempt.session)?;
+        let brief = own
+            .brief
+            .wait(limits.wrong_per_5_minutes, FIVE_MINUTES, now);
         brief.max(own.daily.wait(limits.wrong_per_day.div_ceil(2), DAY, now))
     }
 
-    /// The time until another attempt from the network of this one is allowed; `None` if it is allowed now.
-    fn wait(&self, attempt: &Attempt, limits: &config::CodeConfig, now: Timestamp) -> Option<Duration> {
+    /// The time until another attempt from the network of this one is allowed; `None` if it is
+    /// allowed now.
+    fn wait(
+        &self,
+        attempt: &Attempt,
+        limits: &config::CodeConfig,
+        now: Timestamp,
+    ) -> Option<Duration> {
         let of = self.of(attempt)?;
         let is_known = self.knows(attempt);
-        let (shape, times) = if attempt.is_one_time() { (0, 1) } else { (1, RECOVERY) };
-        let wait = |windows: &[Window; 2], limit| windows.get(shape).and_then(|window| window.wait(limit, DAY, now));
-        let place = of.networks.iter().find(|place| place.network == attempt.address.map(network));
+        let (shape, times) = if attempt.is_one_time() {
+            (0, 1)
+        } else {
+            (1, RECOVERY)
+        };
+        let wait = |windows: &[Window; 2], limit| {
+            windows
+                .get(shape)
+                .and_then(|window| window.wait(limit, DAY, now))
+        };
+        let place = of
+            .networks
+            .iter()
+            .find(|place| place.network == attempt.address.map(network));
         let here = place.and_then(|place| {
-            let counted = if is_known && of.has_sent_few(&attempt.session, now) { &place.of_few } else { &place.daily };
+            let counted = if is_known && of.has_sent_few(&attempt.session, now) {
+                &place.of_few
+            } else {
+                &place.daily
+            };
             wait(counted, limits.wrong_per_day)
         });
-        let in_all = || wait(&of.unknown_networks, limits.wrong_per_day_in_all.saturating_mul(times));
+        let in_all = || {
+            wait(
+                &of.unknown_networks,
+                limits.wrong_per_day_in_all.saturating_mul(times),
+            )
+        };
         if is_known { here } else { here.max(in_all()) }
     }
 
@@ -254,17 +332,30 @@ impl IdentityFailures {
         own.daily.note(DAY, now);
         own.series = (0, 0);
         let place = of.network(attempt.address.map(network), now);
-        let counted = if is_known && has_sent_few { &mut place.of_few } else { &mut place.daily };
-        counted.get_mut(shape).into_iter().for_each(|window| window.note(DAY, now));
+        let counted = if is_known && has_sent_few {
+            &mut place.of_few
+        } else {
+            &mut place.daily
+        };
+        counted
+            .get_mut(shape)
+            .into_iter()
+            .for_each(|window| window.note(DAY, now));
         if !is_known {
-            of.unknown_networks.get_mut(shape).into_iter().for_each(|window| window.note(DAY, now));
+            of.unknown_networks
+                .get_mut(shape)
+                .into_iter()
+                .for_each(|window| window.note(DAY, now));
         }
     }
 
     /// Notes a correct one-time code beyond a limit, by its step. Whether it completes a series.
     fn completes_series(&mut self, attempt: &Attempt, step: Option<u64>, now: Timestamp) -> bool {
         let Some(step) = step else { return false };
-        let (length, last) = &mut self.credential(&attempt.credential, now).session(&attempt.session, now).series;
+        let (length, last) = &mut self
+            .credential(&attempt.credential, now)
+            .session(&attempt.session, now)
+            .series;
         match step.checked_sub(*last) {
             Some(1..=SERIES_STEPS) => *length += 1,
             // The same code once more.
@@ -283,17 +374,24 @@ impl IdentityFailures {
         self.know(from, now);
     }
 
-    /// Remembers a network as known. Beyond [`MAX_SOURCES`], the one that was known first is forgotten.
+    /// Remembers a network as known. Beyond [`MAX_SOURCES`], the one that was known first is
+    /// forgotten.
     fn know(&mut self, network: Option<IpAddr>, now: Timestamp) {
         self.known.retain(|(known, _)| *known != network);
         if self.known.len() >= MAX_SOURCES {
-            let oldest = self.known.iter().enumerate().min_by_key(|(_, (_, at))| *at).map(|(at, _)| at);
+            let oldest = self
+                .known
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (_, at))| *at)
+                .map(|(at, _)| at);
             oldest.map(|at| self.known.swap_remove(at));
         }
         self.known.push((network, now));
     }
 
-    /// The counts of a credential. Beyond [`MAX_CREDENTIALS`], the one without an attempt for the longest time is forgotten.
+    /// The counts of a credential. Beyond [`MAX_CREDENTIALS`], the one without an attempt for the
+    /// longest time is forgotten.
     fn credential(&mut self, name: &str, now: Timestamp) -> &mut OfCredential {
         let known = |of: &OfCredential| of.name == name;
         let new = || OfCredential {
@@ -303,7 +401,13 @@ impl IdentityFailures {
             networks: Vec::new(),
             unknown_networks: [Window::NONE; 2],
         };
-        let of = found(&mut self.credentials, known, |of| of.at, MAX_CREDENTIALS, new);
+        let of = found(
+            &mut self.credentials,
+            known,
+            |of| of.at,
+            MAX_CREDENTIALS,
+            new,
+        );
         of.at = now;
         of
     }
@@ -315,19 +419,43 @@ impl OfCredential {
         own.is_none_or(|own| own.daily.is_over(DAY, now) || own.daily.count < FEW)
     }
 
-    /// The counts of a session. Beyond [`MAX_SOURCES`], the session without an attempt for the longest time is forgotten, those in a series
-    /// last.
+    /// The counts of a session. Beyond [`MAX_SOURCES`], the session without an attempt for the
+    /// longest time is forgotten, those in a series last.
     fn session(&mut self, id: &Id<ApiSession>, now: Timestamp) -> &mut OfSession {
-        let new = || OfSession { id: id.clone(), at: now, brief: Window::NONE, daily: Window::NONE, series: (0, 0) };
-        let own = found(&mut self.sessions, |own| own.id == *id, |own| (own.series.0, own.at), MAX_SOURCES, new);
+        let new = || OfSession {
+            id: id.clone(),
+            at: now,
+            brief: Window::NONE,
+            daily: Window::NONE,
+            series: (0, 0),
+        };
+        let own = found(
+            &mut self.sessions,
+            |own| own.id == *id,
+            |own| (own.series.0, own.at),
+            MAX_SOURCES,
+            new,
+        );
         own.at = now;
         own
     }
 
-    /// The counts of a network. Beyond [`MAX_SOURCES`], the network without an attempt for the longest time is forgotten.
+    /// The counts of a network. Beyond [`MAX_SOURCES`], the network without an attempt for the
+    /// longest time is forgotten.
     fn network(&mut self, network: Option<IpAddr>, now: Timestamp) -> &mut OfNetwork {
-        let new = || OfNetwork { network, at: now, daily: [Window::NONE; 2], of_few: [Window::NONE; 2] };
-        let own = found(&mut self.networks, |place| place.network == network, |place| place.at, MAX_SOURCES, new);
+        let new = || OfNetwork {
+            network,
+            at: now,
+            daily: [Window::NONE; 2],
+            of_few: [Window::NONE; 2],
+        };
+        let own = found(
+            &mut self.networks,
+            |place| place.network == network,
+            |place| place.at,
+            MAX_SOURCES,
+            new,
+        );
         own.at = now;
         own
     }
@@ -346,7 +474,11 @@ fn found<I, O: Ord>(
         None => new(),
     };
     if items.len() >= limit {
-        let first = items.iter().enumerate().min_by_key(|(_, item)| order(item)).map(|(at, _)| at);
+        let first = items
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, item)| order(item))
+            .map(|(at, _)| at);
         first.map(|at| items.swap_remove(at));
     }
     items.push_mut(item)

@@ -55,7 +55,10 @@ pub struct Codes {
 impl Codes {
     /// Codes sealed with `seal`, a key of this controller; `limits` bounds wrong codes.
     pub fn new(seal: Seal, limits: &config::CodeConfig) -> Self {
-        Self { seal: Arc::new(seal), wrong: Arc::new(WrongCodes::new(limits)) }
+        Self {
+            seal: Arc::new(seal),
+            wrong: Arc::new(WrongCodes::new(limits)),
+        }
     }
 
     /// A second factor for an identity: new secret and recovery codes, not verified.
@@ -63,8 +66,15 @@ impl Codes {
     /// # Errors
     /// The random number generator fails.
     pub fn create(&self, identity: &Id<Identity>) -> Result<Mfa> {
-        let secrets = Secrets { secret: pki::random::<SECRET_BYTES>().map_err(internal)?.to_vec(), recovery_codes: recovery_codes()? };
-        Ok(Mfa { identity_id: identity.clone(), sealed: self.sealed(identity, &secrets)?, is_verified: false })
+        let secrets = Secrets {
+            secret: pki::random::<SECRET_BYTES>().map_err(internal)?.to_vec(),
+            recovery_codes: recovery_codes()?,
+        };
+        Ok(Mfa {
+            identity_id: identity.clone(),
+            sealed: self.sealed(identity, &secrets)?,
+            is_verified: false,
+        })
     }
 
     /// Replaces the recovery codes.
@@ -72,7 +82,10 @@ impl Codes {
     /// # Errors
     /// The random number generator fails, or the record was sealed with another key.
     pub fn renew(&self, mfa: &mut Mfa) -> Result<()> {
-        let secrets = Secrets { recovery_codes: recovery_codes()?, ..self.opened(mfa)? };
+        let secrets = Secrets {
+            recovery_codes: recovery_codes()?,
+            ..self.opened(mfa)?
+        };
         mfa.sealed = self.sealed(&mfa.identity_id, &secrets)?;
         Ok(())
     }
@@ -91,15 +104,25 @@ impl Codes {
     /// The record was sealed with another key.
     pub fn provisioning_url(&self, mfa: &Mfa, name: &str) -> Result<String> {
         let secret = Secret::from(self.opened(mfa)?.secret).to_base32();
-        Ok(format!("otpauth://totp/{ISSUER}:{}?issuer={ISSUER}&secret={secret}", escaped(name)))
+        Ok(format!(
+            "otpauth://totp/{ISSUER}:{}?issuer={ISSUER}&secret={secret}",
+            escaped(name)
+        ))
     }
 
-    /// Judges a code and records its use. A one-time code is accepted only as far as its step was not used for another purpose
-    /// ([`CodePurpose::may_use`]); an accepted recovery code is removed.
+    /// Judges a code and records its use. A one-time code is accepted only as far as its step was
+    /// not used for another purpose ([`CodePurpose::may_use`]); an accepted recovery code is
+    /// removed.
     ///
     /// # Errors
     /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
-    pub fn verify(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: CodePurpose, now: Timestamp) -> Result<AcceptedCode> {
+    pub fn verify(
+        &self,
+        record: &mut Record<Mfa>,
+        attempt: &Attempt,
+        purpose: CodePurpose,
+        now: Timestamp,
+    ) -> Result<AcceptedCode> {
         let Attempt { code, session, .. } = attempt;
         let wrong = Error::Refused(Refusal::MfaInvalidToken);
         if code.is_empty() {
@@ -112,17 +135,41 @@ impl Codes {
         let proof = self.wrong.check(identity.as_str(), attempt, now, || {
             if let Some(step) = totp.check(code, now.seconds().unsigned_abs()) {
                 let used: Vec<&UsedCode> = known.iter().filter(|used| used.step == step).collect();
-                let code = CorrectCode { proof: AcceptedCode::Step(step), is_first: used.is_empty(), step: Some(step) };
+                let code = CorrectCode {
+                    proof: AcceptedCode::Step(step),
+                    is_first: used.is_empty(),
+                    step: Some(step),
+                };
                 return Ok(purpose.may_use(session, &used).then_some(code));
             }
-            let is_taken = matches!(purpose, CodePurpose::Enter | CodePurpose::Renew | CodePurpose::Remove);
-            let place = || secrets.recovery_codes.iter().position(|known| same(known, code));
-            let recovery = |at| CorrectCode { proof: AcceptedCode::Recovery(at), is_first: true, step: None };
-            Ok(if is_taken { place().map(recovery) } else { None })
+            let is_taken = matches!(
+                purpose,
+                CodePurpose::Enter | CodePurpose::Renew | CodePurpose::Remove
+            );
+            let place = || {
+                secrets
+                    .recovery_codes
+                    .iter()
+                    .position(|known| same(known, code))
+            };
+            let recovery = |at| CorrectCode {
+                proof: AcceptedCode::Recovery(at),
+                is_first: true,
+                step: None,
+            };
+            Ok(if is_taken {
+                place().map(recovery)
+            } else {
+                None
+            })
         })?;
         record.state.used = known;
         match proof {
-            Some(AcceptedCode::Step(step)) => record.state.used.push(UsedCode { step, session: session.clone(), purpose }),
+            Some(AcceptedCode::Step(step)) => record.state.used.push(UsedCode {
+                step,
+                session: session.clone(),
+                purpose,
+            }),
             Some(AcceptedCode::Recovery(at)) => {
                 secrets.recovery_codes.remove(at);
                 record.spec.sealed = self.sealed(&identity, &secrets)?;
@@ -136,11 +183,17 @@ impl Codes {
     ///
     /// # Errors
     /// [`Error::Busy`].
-    pub(crate) fn admit(&self, identity: &Id<Identity>, attempt: &Attempt, now: Timestamp) -> Result<()> {
+    pub(crate) fn admit(
+        &self,
+        identity: &Id<Identity>,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Result<()> {
         self.wrong.admit(identity.as_str(), attempt, now)
     }
 
-    /// Notes that an identity has shown a certificate from an address. Attempts from there have an allowance of their own.
+    /// Notes that an identity has shown a certificate from an address. Attempts from there have an
+    /// allowance of their own.
     pub(crate) fn know(&self, identity: &Id<Identity>, address: Option<IpAddr>, now: Timestamp) {
         self.wrong.know(identity.as_str(), address, now);
     }
@@ -151,7 +204,8 @@ impl Codes {
     }
 
     fn sealed(&self, identity: &Id<Identity>, secrets: &Secrets) -> Result<Vec<u8>> {
-        let text = serde_json::to_vec(secrets).map_err(|e| Error::Internal(format!("secrets as text: {e}")))?;
+        let text = serde_json::to_vec(secrets)
+            .map_err(|e| Error::Internal(format!("secrets as text: {e}")))?;
         self.seal.seal(&context(identity), &text).map_err(internal)
     }
 
@@ -161,7 +215,10 @@ impl Codes {
             id: mfa.identity_id.to_string(),
             reason: "it was sealed with another key, or its bytes are damaged".into(),
         };
-        let text = self.seal.open(&context(&mfa.identity_id), &mfa.sealed).map_err(|_| damaged())?;
+        let text = self
+            .seal
+            .open(&context(&mfa.identity_id), &mfa.sealed)
+            .map_err(|_| damaged())?;
         serde_json::from_slice(&text).map_err(|_| damaged())
     }
 }
@@ -169,7 +226,9 @@ impl Codes {
 /// The uses of codes that are still within the accepted steps.
 pub fn recent(used: Vec<UsedCode>, now: Timestamp) -> Vec<UsedCode> {
     let oldest = (now.seconds().unsigned_abs() / 30).saturating_sub(u64::from(SKEW));
-    used.into_iter().filter(|used| used.step >= oldest).collect()
+    used.into_iter()
+        .filter(|used| used.step >= oldest)
+        .collect()
 }
 
 fn context(identity: &Id<Identity>) -> String {
@@ -177,7 +236,10 @@ fn context(identity: &Id<Identity>) -> String {
 }
 
 fn totp(secrets: &Secrets) -> Result<Totp> {
-    let built = Builder::new().with_secret(Secret::from(secrets.secret.clone())).with_skew(SKEW).build();
+    let built = Builder::new()
+        .with_secret(Secret::from(secrets.secret.clone()))
+        .with_skew(SKEW)
+        .build();
     built.map_err(|e| Error::Internal(format!("a secret for one-time codes: {e}")))
 }
 
@@ -185,7 +247,11 @@ fn recovery_codes() -> Result<Vec<String>> {
     let mut codes = Vec::with_capacity(RECOVERY_CODES);
     while codes.len() < RECOVERY_CODES {
         let random = pki::random::<RECOVERY_CODE_LENGTH>().map_err(internal)?;
-        let code: String = random.iter().filter_map(|byte| LETTERS.get(usize::from(byte % 32))).map(|letter| char::from(*letter)).collect();
+        let code: String = random
+            .iter()
+            .filter_map(|byte| LETTERS.get(usize::from(byte % 32)))
+            .map(|letter| char::from(*letter))
+            .collect();
         if !codes.contains(&code) {
             codes.push(code);
         }
@@ -202,8 +268,13 @@ fn internal(error: pki::Error) -> Error {
     Error::Internal(error.to_string())
 }
 
-/// Percent-encodes a text for the path of a URL: every byte but letters, digits and `-._~` (RFC 3986, section 2.1).
+/// Percent-encodes a text for the path of a URL: every byte but letters, digits and `-._~` (RFC
+/// 3986, section 2.1).
 fn escaped(text: &str) -> String {
-    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
     utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -1,7 +1,9 @@
-//! API sessions that ended with their external signer, as long as they would have lasted: their clients may still ask for their session.
+//! API sessions that ended with their external signer, as long as they would have lasted: their
+//! clients may still ask for their session.
 //!
-//! Such a session is deleted and has no rights. Established clients expect that the one operation that shows it still answers after its
-//! signer was disabled or deleted, so that its record is kept here, in memory and for a bounded number of sessions. A restart forgets it.
+//! Such a session is deleted and has no rights. Established clients expect that the one operation
+//! that shows it still answers after its signer was disabled or deleted, so that its record is kept
+//! here, in memory and for a bounded number of sessions. A restart forgets it.
 
 use std::{
     collections::VecDeque,
@@ -31,17 +33,25 @@ struct Ended {
 }
 
 impl EndedSessions {
-    /// Notes the sessions that end with a signer in one commit; `now` is the time of the steady clock.
+    /// Notes the sessions that end with a signer in one commit; `now` is the time of the steady
+    /// clock.
     pub(crate) fn on_commit(&self, events: &[Event], now: Timestamp) {
-        let ended: Vec<String> =
-            events.iter().filter_map(ended_signer).map(|id| LoginBasis::Token(id.clone()).authenticator_id()).collect();
+        let ended: Vec<String> = events
+            .iter()
+            .filter_map(ended_signer)
+            .map(|id| LoginBasis::Token(id.clone()).authenticator_id())
+            .collect();
         if ended.is_empty() {
             return;
         }
-        let gone = events.iter().filter_map(|event| match event.of::<ApiSession>() {
-            Some((Some(gone), None)) if ended.contains(&gone.spec.authenticator_id) => Some(gone.clone()),
-            _ => None,
-        });
+        let gone = events
+            .iter()
+            .filter_map(|event| match event.of::<ApiSession>() {
+                Some((Some(gone), None)) if ended.contains(&gone.spec.authenticator_id) => {
+                    Some(gone.clone())
+                }
+                _ => None,
+            });
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(gone.map(|session| Ended { session, at: now }));
         let surplus = known.len().saturating_sub(LIMIT);
@@ -52,15 +62,34 @@ impl EndedSessions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn find(&self, store: &Store, token: &str, now: Timestamp, lasting: Duration) -> Result<Option<Arc<Caller>>> {
+    pub(crate) fn find(
+        &self,
+        store: &Store,
+        token: &str,
+        now: Timestamp,
+        lasting: Duration,
+    ) -> Result<Option<Arc<Caller>>> {
         let session = {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|ended| now.since(ended.at) < lasting);
-            known.iter().find(|ended| ended.session.spec.token == token).map(|ended| ended.session.clone())
+            known
+                .iter()
+                .find(|ended| ended.session.spec.token == token)
+                .map(|ended| ended.session.clone())
         };
-        let Some(session) = session else { return Ok(None) };
+        let Some(session) = session else {
+            return Ok(None);
+        };
         let identity = store.read(|tx| tx.find(&session.spec.identity_id))?;
-        let caller = |identity| Arc::new(Caller { session, identity, queries: Vec::new(), token: None, second_signer: None });
+        let caller = |identity| {
+            Arc::new(Caller {
+                session,
+                identity,
+                queries: Vec::new(),
+                token: None,
+                second_signer: None,
+            })
+        };
         Ok(identity.map(caller))
     }
 }

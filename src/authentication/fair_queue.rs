@@ -1,9 +1,11 @@
-//! The queue of jobs for the hashing threads: which job runs next, and which is dropped when the queue is full.
+//! The queue of jobs for the hashing threads: which job runs next, and which is dropped when the
+//! queue is full.
 //!
-//! The queue is fair by source network and by user name. A job is measured by the busier of its two keys, network and name. The next job is
-//! the one whose keys were served least often recently. When the queue is full, the newest job of the keys with the most waiting jobs is
-//! dropped. So a flood from one network under many names, and a flood at one name from many networks, delay only themselves. Invariant: at
-//! most `limit` jobs wait.
+//! The queue is fair by source network and by user name. A job is measured by the busier of its two
+//! keys, network and name. The next job is the one whose keys were served least often recently.
+//! When the queue is full, the newest job of the keys with the most waiting jobs is dropped. So a
+//! flood from one network under many names, and a flood at one name from many networks, delay only
+//! themselves. Invariant: at most `limit` jobs wait.
 
 use std::{
     collections::HashMap,
@@ -34,10 +36,13 @@ pub(crate) enum JobOutcome {
 
 type Job = Box<dyn FnOnce(JobOutcome) + Send>;
 
-/// The network of an address: an IPv4 address itself, or the first 64 bits of an IPv6 address, which one customer has.
+/// The network of an address: an IPv4 address itself, or the first 64 bits of an IPv6 address,
+/// which one customer has.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         address => address,
     }
 }
@@ -74,7 +79,8 @@ struct Served {
 
 impl Served {
     fn note(&mut self, by: [u64; 2]) {
-        by.into_iter().for_each(|key| *self.times.entry(key).or_default() += 1);
+        by.into_iter()
+            .for_each(|key| *self.times.entry(key).or_default() += 1);
         self.since_halved += 1;
         if self.since_halved >= HALF_LIFE {
             self.since_halved = 0;
@@ -99,7 +105,12 @@ fn ordered([one, other]: [u32; 2]) -> [u32; 2] {
 impl State {
     /// Removes the job that runs next.
     fn next(&mut self) -> Option<Job> {
-        let next = self.jobs.iter().enumerate().min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?.0;
+        let next = self
+            .jobs
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?
+            .0;
         let QueuedJob { by, job, .. } = self.jobs.swap_remove(next);
         self.served.note(by);
         Some(job)
@@ -108,10 +119,19 @@ impl State {
     /// Removes the job to drop from a full queue.
     fn surplus(&mut self) -> Option<Job> {
         let mut waiting: HashMap<u64, u32> = HashMap::new();
-        self.jobs.iter().flat_map(|place| place.by).for_each(|key| *waiting.entry(key).or_default() += 1);
-        let has = |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
+        self.jobs
+            .iter()
+            .flat_map(|place| place.by)
+            .for_each(|key| *waiting.entry(key).or_default() += 1);
+        let has =
+            |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
         let limit = |place: &QueuedJob| (has(place.by), self.served.of(place.by), place.arrival);
-        let surplus = self.jobs.iter().enumerate().max_by_key(|(_, place)| limit(place))?.0;
+        let surplus = self
+            .jobs
+            .iter()
+            .enumerate()
+            .max_by_key(|(_, place)| limit(place))?
+            .0;
         Some(self.jobs.swap_remove(surplus).job)
     }
 }
@@ -119,17 +139,29 @@ impl State {
 impl FairQueue {
     /// A queue for at most `limit` jobs.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { state: Mutex::default(), arrived: Condvar::new(), limit, hasher: RandomState::new() }
+        Self {
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+            limit,
+            hasher: RandomState::new(),
+        }
     }
 
     /// Adds a job. A full queue drops one job, which may be this one.
     pub(crate) fn push(&self, asker: &Requester, job: Job) {
-        let by = [self.hasher.hash_one(asker.address.map(network)), self.hasher.hash_one(&asker.name)];
+        let by = [
+            self.hasher.hash_one(asker.address.map(network)),
+            self.hasher.hash_one(&asker.name),
+        ];
         let mut state = self.lock();
         let arrival = state.arrivals;
         state.arrivals += 1;
         state.jobs.push(QueuedJob { by, arrival, job });
-        let surplus = if state.jobs.len() > self.limit { state.surplus() } else { None };
+        let surplus = if state.jobs.len() > self.limit {
+            state.surplus()
+        } else {
+            None
+        };
         drop(state);
         self.arrived.notify_one();
         if let Some(job) = surplus {
@@ -147,7 +179,10 @@ impl FairQueue {
             if let Some(job) = state.next() {
                 return Some(job);
             }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .arrived
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -188,12 +223,20 @@ mod tests {
     }
 
     fn asker(address: &str, name: &str) -> Requester {
-        Requester { address: Some(address.parse().unwrap()), name: name.into() }
+        Requester {
+            address: Some(address.parse().unwrap()),
+            name: name.into(),
+        }
     }
 
-    /// Keeps the queue full with a flood while an honest caller asks again whenever it was served. Returns how many of the turns went to
-    /// the honest caller, and whether one of its jobs was dropped.
-    fn share(flood: impl Fn(usize) -> Requester, honest: &Requester, turns: usize) -> (usize, bool) {
+    /// Keeps the queue full with a flood while an honest caller asks again whenever it was served.
+    /// Returns how many of the turns went to the honest caller, and whether one of its jobs was
+    /// dropped.
+    fn share(
+        flood: impl Fn(usize) -> Requester,
+        honest: &Requester,
+        turns: usize,
+    ) -> (usize, bool) {
         let (waiting, fates) = (FairQueue::new(16), Fates::default());
         let (mut asked, mut served, mut refused) = (0, 0, false);
         for _ in 0..turns {
@@ -219,14 +262,18 @@ mod tests {
     fn flood_leaves_half_for_others() {
         let honest = asker("192.0.2.7", "honest");
         let from_one_place = |n: usize| asker("198.51.100.1", &format!("name-{n}"));
-        let at_one_name = |n: usize| asker(&format!("10.0.{}.{}", n / 250 % 250, n % 250), "victim");
-        let from_one_network = |n: usize| asker(&format!("2001:db8::{:x}", n % 60_000), &format!("name-{n}"));
-        let floods: [&dyn Fn(usize) -> Requester; 3] = [&from_one_place, &at_one_name, &from_one_network];
+        let at_one_name =
+            |n: usize| asker(&format!("10.0.{}.{}", n / 250 % 250, n % 250), "victim");
+        let from_one_network =
+            |n: usize| asker(&format!("2001:db8::{:x}", n % 60_000), &format!("name-{n}"));
+        let floods: [&dyn Fn(usize) -> Requester; 3] =
+            [&from_one_place, &at_one_name, &from_one_network];
         for (at, flood) in floods.into_iter().enumerate() {
             let (served, _) = share(flood, &honest, 200);
             assert!(served >= 99, "flood {at}: {served} of 200");
         }
-        // The honest caller shares the address or the name with the flood; the other key tells them apart.
+        // The honest caller shares the address or the name with the flood; the other key tells them
+        // apart.
         let beside = asker("198.51.100.1", "honest");
         let attacked = asker("192.0.2.7", "victim");
         let at_few_names = |n: usize| asker("198.51.100.1", &format!("name-{}", n % 3));
@@ -244,7 +291,11 @@ mod tests {
         waiting.push(&bob, fates.job("bob"));
         assert_eq!(fates.taken(), [("ann again".to_owned(), JobOutcome::Never)]);
         waiting.push(&asker("192.0.2.3", "eve"), fates.job("eve"));
-        assert_eq!(fates.taken(), [("eve".to_owned(), JobOutcome::Never)], "among equals the newest job must be dropped");
+        assert_eq!(
+            fates.taken(),
+            [("eve".to_owned(), JobOutcome::Never)],
+            "among equals the newest job must be dropped"
+        );
         waiting.close();
         assert!(waiting.pop().is_none() && fates.taken().is_empty());
     }

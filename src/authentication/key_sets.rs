@@ -1,6 +1,7 @@
 //! Key sets (JWKS) of external signers: fetched when an unknown key is needed, and cached.
 //!
-//! A fetch runs on a blocking thread, one at a time per signer. Only requests with a token of that signer wait for it.
+//! A fetch runs on a blocking thread, one at a time per signer. Only requests with a token of that
+//! signer wait for it.
 
 use std::{
     collections::HashMap,
@@ -58,16 +59,27 @@ impl KeySets {
     /// Starts with an empty cache.
     pub(crate) fn new(settings: config::KeySetConfig) -> Self {
         let fetches = Semaphore::new(settings.fetches);
-        Self(Arc::new(Inner { settings, client: OnceLock::new(), fetches, sources: Mutex::default() }))
+        Self(Arc::new(Inner {
+            settings,
+            client: OnceLock::new(),
+            fetches,
+            sources: Mutex::default(),
+        }))
     }
 
-    /// The keys with this id of a signer with this endpoint. Waits at most as long as one fetch may take, including the wait for another
-    /// one.
+    /// The keys with this id of a signer with this endpoint. Waits at most as long as one fetch may
+    /// take, including the wait for another one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many requests wait for this signer's keys. Waiting requests occupy connections, because their bodies are not
-    /// read yet.
-    pub(crate) async fn find(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Result<Vec<Verifier>> {
+    /// [`Error::Busy`] if too many requests wait for this signer's keys. Waiting requests occupy
+    /// connections, because their bodies are not read yet.
+    pub(crate) async fn find(
+        &self,
+        signer: &Record<ExternalJwtSigner>,
+        endpoint: &str,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Verifier>> {
         let source = self.source(signer, endpoint);
         let settings = &self.0.settings;
         if let Some((keys, age)) = source.find(id, now, settings) {
@@ -76,15 +88,27 @@ impl KeySets {
             }
             return Ok(keys);
         }
-        let _permit = source.permits.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
+        let _permit = source
+            .permits
+            .try_acquire()
+            .map_err(|_| Error::Busy { retry_after: RETRY })?;
         drop(tokio::time::timeout(settings.timeout.duration(), self.fetching(&source, now)).await);
-        Ok(source.find(id, now, settings).map(|(keys, _)| keys).unwrap_or_default())
+        Ok(source
+            .find(id, now, settings)
+            .map(|(keys, _)| keys)
+            .unwrap_or_default())
     }
 
     /// The source of a signer; a new one if the signer was written since.
     fn source(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str) -> Arc<Source> {
-        let mut sources = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = sources.get(signer.id.as_str()).filter(|known| known.endpoint == endpoint && known.written_at == signer.updated_at);
+        let mut sources = self
+            .0
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = sources
+            .get(signer.id.as_str())
+            .filter(|known| known.endpoint == endpoint && known.written_at == signer.updated_at);
         if let Some(known) = known {
             return known.clone();
         }
@@ -122,35 +146,64 @@ impl KeySets {
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {
-            let client = inner.client.get_or_init(|| HttpClient::of_system(inner.settings.timeout.duration()));
-            get(client.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
+            let client = inner
+                .client
+                .get_or_init(|| HttpClient::of_system(inner.settings.timeout.duration()));
+            get(
+                client.as_ref().map_err(Clone::clone)?,
+                &endpoint,
+                &inner.settings,
+            )
         });
-        match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
+        match fetched
+            .await
+            .unwrap_or_else(|stopped| Err(stopped.to_string()))
+        {
             Ok(keys) => source.keep(keys, now),
-            Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set could not be fetched"),
+            Err(reason) => tracing::warn!(
+                endpoint = source.endpoint,
+                reason,
+                "a key set could not be fetched"
+            ),
         }
     }
 }
 
 impl Source {
     /// The keys with this id and the age of their set; `None` if there are none.
-    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySetConfig) -> Option<(Vec<Verifier>, Duration)> {
+    fn find(
+        &self,
+        id: &str,
+        now: Timestamp,
+        settings: &config::KeySetConfig,
+    ) -> Option<(Vec<Verifier>, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
             let age = now.apart(*at);
             let found = keys.get(id);
-            (!found.is_empty() && age <= settings.lifetime.duration()).then(|| (found.to_vec(), age))
+            (!found.is_empty() && age <= settings.lifetime.duration())
+                .then(|| (found.to_vec(), age))
         })
     }
 
     /// Keeps a set. Skipped keys are logged when they differ from those of the last set.
     fn keep(&self, keys: Verifiers, now: Timestamp) {
         self.with(|state| {
-            let known = state.keys.as_ref().map_or(&[][..], |(known, _)| known.skipped());
+            let known = state
+                .keys
+                .as_ref()
+                .map_or(&[][..], |(known, _)| known.skipped());
             if keys.skipped() != known && !keys.skipped().is_empty() {
-                tracing::warn!(signer = self.signer, skipped = keys.skipped().join("; "), "keys of a key set are not used");
+                tracing::warn!(
+                    signer = self.signer,
+                    skipped = keys.skipped().join("; "),
+                    "keys of a key set are not used"
+                );
             }
-            *state = State { keys: Some((keys, now)), tried: Some((now, true)) };
+            *state = State {
+                keys: Some((keys, now)),
+                tried: Some((now, true)),
+            };
         });
     }
 
@@ -172,14 +225,20 @@ impl Source {
 /// # Errors
 /// The reason, which does not repeat the address: it may hold a secret.
 pub(crate) fn admit(endpoint: &str, settings: &config::KeySetConfig) -> Result<(), &'static str> {
-    SignerUrl::read(endpoint).ok_or(NO_ADDRESS)?.admit(settings.allow_http)
+    SignerUrl::read(endpoint)
+        .ok_or(NO_ADDRESS)?
+        .admit(settings.allow_http)
 }
 
 /// Fetches a key set. Blocks.
 ///
 /// # Errors
 /// There is no answer, or it is not a key set.
-pub(crate) fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySetConfig) -> Result<Verifiers, String> {
+pub(crate) fn get(
+    client: &HttpClient,
+    endpoint: &str,
+    settings: &config::KeySetConfig,
+) -> Result<Verifiers, String> {
     let answer = client.get(endpoint, settings.max_bytes)?;
     if answer.status != 200 {
         return Err(format!("status {}", answer.status));

@@ -1,9 +1,13 @@
-//! The second factor of an identity: enrolling, verifying, completing a login, removing. Each step is part of a change.
+//! The second factor of an identity: enrolling, verifying, completing a login, removing. Each step
+//! is part of a change.
 
 use super::{Attempt, Caller, Codes};
 use crate::{
     change::{Change, Lifecycle},
-    entity::{ApiSession, AuthQuery, Entity, Id, Identity, Mfa, Record, TypedLookup, mfa::CodePurpose, missing},
+    entity::{
+        ApiSession, AuthQuery, Entity, Id, Identity, Mfa, Record, TypedLookup, mfa::CodePurpose,
+        missing,
+    },
     error::{Error, Refusal, Result},
     store::Read,
 };
@@ -45,36 +49,57 @@ fn find(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Option<Record<Mfa>>> {
 }
 
 fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
-    if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing(Mfa::KIND, &mfa.spec.identity_id)) }
+    if mfa.spec.is_verified == verified {
+        Ok(mfa)
+    } else {
+        Err(missing(Mfa::KIND, &mfa.spec.identity_id))
+    }
 }
 
-/// Rejects a caller that lacks a required external token: it may neither enroll a second factor nor read one being enrolled. Otherwise a
-/// stranger who knows the password could do both.
+/// Rejects a caller that lacks a required external token: it may neither enroll a second factor nor
+/// read one being enrolled. Otherwise a stranger who knows the password could do both.
 ///
 /// # Errors
 /// [`Error::Unauthorized`].
 pub(crate) fn may_set_up(caller: &Caller) -> Result<()> {
-    if caller.queries.iter().any(AuthQuery::is_token) { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
+    if caller.queries.iter().any(AuthQuery::is_token) {
+        Err(Error::Unauthorized { anonymous: false })
+    } else {
+        Ok(())
+    }
 }
 
 /// Enrolls a second factor.
 ///
 /// # Errors
 /// [`Refusal::MfaExists`].
-pub(crate) fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -> Result<Id<Mfa>> {
+pub(crate) fn enroll(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    identity: &Id<Identity>,
+) -> Result<Id<Mfa>> {
     if find(change, identity)?.is_some() {
         return Err(Error::Refused(Refusal::MfaExists));
     }
-    let record = Record::new(Id::from_text(Mfa::new_id()), change.now(), codes.create(identity)?);
+    let record = Record::new(
+        Id::from_text(Mfa::new_id()),
+        change.now(),
+        codes.create(identity)?,
+    );
     change.insert(record).map(|record| record.id)
 }
 
-/// Verifies a second factor with a one-time code, which proves that the app has the secret. Later logins require a code; this session
-/// counts as complete.
+/// Verifies a second factor with a one-time code, which proves that the app has the secret. Later
+/// logins require a code; this session counts as complete.
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; the factor stays unverified. [`Error::NotFound`].
-pub(crate) fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn verify(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    session: &Record<ApiSession>,
+    attempt: &Attempt,
+) -> Result<()> {
     let mut mfa = unverified(change, &session.spec.identity_id)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Verify, change.now())?;
     mfa.spec.is_verified = true;
@@ -82,11 +107,17 @@ pub(crate) fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<Ap
     complete(change, &session.id)
 }
 
-/// Completes a session with a one-time code or a recovery code. A one-time code completes only one session.
+/// Completes a session with a one-time code or a recovery code. A one-time code completes only one
+/// session.
 ///
 /// # Errors
 /// [`Refusal::MfaNotEnrolled`], [`Refusal::MfaInvalidToken`].
-pub(crate) fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn enter(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    session: &Record<ApiSession>,
+    attempt: &Attempt,
+) -> Result<()> {
     let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
     let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
     codes.verify(&mut mfa, attempt, CodePurpose::Enter, change.now())?;
@@ -98,7 +129,12 @@ pub(crate) fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<Api
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub(crate) fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
+pub(crate) fn show(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    identity: &Id<Identity>,
+    attempt: &Attempt,
+) -> Result<Record<Mfa>> {
     let mut mfa = verified(change, identity)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Show, change.now())?;
     change.put(mfa.clone())?;
@@ -109,7 +145,12 @@ pub(crate) fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identit
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub(crate) fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn renew(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    identity: &Id<Identity>,
+    attempt: &Attempt,
+) -> Result<()> {
     let mut mfa = verified(change, identity)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Renew, change.now())?;
     codes.renew(&mut mfa.spec)?;
@@ -120,7 +161,12 @@ pub(crate) fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identi
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn remove(
+    change: &Change<'_, '_>,
+    codes: &Codes,
+    identity: &Id<Identity>,
+    attempt: &Attempt,
+) -> Result<()> {
     let mut mfa = of(change, identity)?;
     if mfa.spec.is_verified {
         codes.verify(&mut mfa, attempt, CodePurpose::Remove, change.now())?;
@@ -128,7 +174,8 @@ pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Ident
     change.delete(&mfa.id)
 }
 
-/// Removes the second factor of an identity, if any, without a code. Open sessions stay as they are.
+/// Removes the second factor of an identity, if any, without a code. Open sessions stay as they
+/// are.
 ///
 /// # Errors
 /// [`Error::NotFound`]: the identity does not exist.
@@ -138,7 +185,9 @@ pub(crate) fn remove_without_code(change: &Change<'_, '_>, identity: &Id<Identit
 }
 
 fn complete(change: &Change<'_, '_>, session: &Id<ApiSession>) -> Result<()> {
-    let mut session = change.find(session)?.ok_or(Error::Unauthorized { anonymous: false })?;
+    let mut session = change
+        .find(session)?
+        .ok_or(Error::Unauthorized { anonymous: false })?;
     (session.spec.is_mfa_required, session.spec.is_mfa_complete) = (true, true);
     session.state.passed_at = Some(change.now());
     change.put(session)

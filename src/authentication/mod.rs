@@ -1,10 +1,12 @@
 //! Authentication: credentials become API sessions, and session tokens become callers.
 //!
-//! Not here: how a credential is created (`enrollment/`), what a caller may do (`http/permission.rs`, `access/`). Start reading at
-//! [`Caller`], then [`login`]. Invariant: a rejected login does not say why.
+//! Not here: how a credential is created (`enrollment/`), what a caller may do
+//! (`http/permission.rs`, `access/`). Start reading at [`Caller`], then [`login`]. Invariant: a
+//! rejected login does not say why.
 //!
-//! Partly authenticated callers have outstanding [`AuthQuery`]s. One-time codes answer them once per session (`mfa.rs`, `codes.rs`); tokens
-//! of an external signer answer them with every request (`tokens.rs`).
+//! Partly authenticated callers have outstanding [`AuthQuery`]s. One-time codes answer them once
+//! per session (`mfa.rs`, `codes.rs`); tokens of an external signer answer them with every request
+//! (`tokens.rs`).
 
 mod api_tokens;
 mod code_failures;
@@ -43,7 +45,10 @@ pub(crate) use signer_logins::{Returned, SignerLogins};
 pub use tokens::Tokens;
 
 use crate::{
-    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Id, Identity, Lookup, Record},
+    entity::{
+        ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Id, Identity,
+        Lookup, Record,
+    },
     error::Result,
     store::Read,
 };
@@ -55,7 +60,8 @@ pub struct Caller {
     pub identity: Record<Identity>,
     /// What the caller still has to prove; empty for a fully authenticated caller.
     pub queries: Vec<AuthQuery>,
-    /// The API token of the request, if it carried one instead of a session token. Then `session` is not stored.
+    /// The API token of the request, if it carried one instead of a session token. Then `session`
+    /// is not stored.
     pub token: Option<Record<ApiToken>>,
     /// The external signer whose token the auth policy requires with each request.
     pub(crate) second_signer: Option<Id<ExternalJwtSigner>>,
@@ -66,24 +72,47 @@ impl Caller {
     ///
     /// # Errors
     /// The required signer cannot be read.
-    pub fn of(session: Record<ApiSession>, identity: Record<Identity>, policy: &AuthPolicy, lookup: &dyn Lookup) -> Result<Self> {
+    pub fn of(
+        session: Record<ApiSession>,
+        identity: Record<Identity>,
+        policy: &AuthPolicy,
+        lookup: &dyn Lookup,
+    ) -> Result<Self> {
         let queries = AuthQuery::outstanding(&session.spec, policy, lookup)?;
-        Ok(Self { session, identity, queries, token: None, second_signer: policy.secondary.require_ext_jwt_signer.clone() })
+        Ok(Self {
+            session,
+            identity,
+            queries,
+            token: None,
+            second_signer: policy.secondary.require_ext_jwt_signer.clone(),
+        })
     }
 
     /// Whether the caller has the rights of an administrator. Callers must also check `queries`.
     pub fn is_admin(&self) -> bool {
-        self.identity.is_admin() && self.token.as_ref().is_none_or(|token| !token.spec.self_service)
+        self.identity.is_admin()
+            && self
+                .token
+                .as_ref()
+                .is_none_or(|token| !token.spec.self_service)
     }
 
-    /// Whether answers may name records of a kind, by its path segment: the scope of an API token may leave it out.
+    /// Whether answers may name records of a kind, by its path segment: the scope of an API token
+    /// may leave it out.
     pub(crate) fn may_name(&self, kind: &str) -> bool {
-        self.token.as_ref().is_none_or(|token| token.spec.covers(kind))
+        self.token
+            .as_ref()
+            .is_none_or(|token| token.spec.covers(kind))
     }
 
     /// The ids of the config types that the session asked for.
     pub fn config_types(&self) -> Vec<String> {
-        self.session.spec.config_types.iter().map(ToString::to_string).collect()
+        self.session
+            .spec
+            .config_types
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// The author of this caller's changes; `from` holds the source address.
@@ -91,7 +120,12 @@ impl Caller {
         let token = self.token.as_ref().map(|token| token.spec.name.clone());
         let is_client = !(self.is_admin() && self.queries.is_empty());
         let from = from.known_as(&self.identity.id, Some(&self.identity.spec.name));
-        Author { session: Some(self.session.id.to_string()), token, is_client, ..from }
+        Author {
+            session: Some(self.session.id.to_string()),
+            token,
+            is_client,
+            ..from
+        }
     }
 }
 
@@ -108,14 +142,17 @@ pub(crate) fn administrators(tx: &Read<'_>) -> Result<Vec<Record<Identity>>> {
     Ok(found)
 }
 
-/// The auth policies of identities whose passwords can be guessed (`Updb::is_guessable`), ordered by id. Unreadable ones are left out.
+/// The auth policies of identities whose passwords can be guessed (`Updb::is_guessable`), ordered
+/// by id. Unreadable ones are left out.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn guessable_policies(tx: &Read<'_>) -> Result<Vec<Record<AuthPolicy>>> {
     let mut found = Vec::new();
     tx.each_readable::<AuthPolicy>(|policy| {
-        if policy.spec.primary.updb.is_guessable() && tx.any::<Identity>("authPolicyId", policy.id.as_str())? {
+        if policy.spec.primary.updb.is_guessable()
+            && tx.any::<Identity>("authPolicyId", policy.id.as_str())?
+        {
             found.push(policy);
         }
         Ok(())

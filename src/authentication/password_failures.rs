@@ -17,16 +17,26 @@ pub(crate) struct FailureTable<V> {
 impl<V: Default> FailureTable<V> {
     /// An empty table for at most `limit` identities.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { entries: HashMap::new(), limit }
+        Self {
+            entries: HashMap::new(),
+            limit,
+        }
     }
 
     /// The value of an identity, created if missing; `now` is its last use.
     pub(crate) fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
         if self.entries.len() >= self.limit && !self.entries.contains_key(identity) {
-            let quiet = self.entries.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
+            let quiet = self
+                .entries
+                .iter()
+                .min_by_key(|(_, (at, _))| *at)
+                .map(|(identity, _)| identity.clone());
             quiet.and_then(|quiet| self.entries.remove(&quiet));
         }
-        let entry = self.entries.entry(identity.to_owned()).or_insert_with(|| (now, V::default()));
+        let entry = self
+            .entries
+            .entry(identity.to_owned())
+            .or_insert_with(|| (now, V::default()));
         entry.0 = now;
         &mut entry.1
     }
@@ -70,9 +80,16 @@ impl WrongPasswords {
         Self(Mutex::new(FailureTable::new(remembered)))
     }
 
-    /// Counts a password. `limit` consecutive wrong ones are too many; 0 means no limit. After too many every password counts as wrong until
-    /// the identity is forgotten, so that a correct guess made in parallel is not accepted.
-    pub(crate) fn count(&self, identity: &str, right: bool, limit: i64, now: Timestamp) -> FailureCount {
+    /// Counts a password. `limit` consecutive wrong ones are too many; 0 means no limit. After too
+    /// many every password counts as wrong until the identity is forgotten, so that a correct guess
+    /// made in parallel is not accepted.
+    pub(crate) fn count(
+        &self,
+        identity: &str,
+        right: bool,
+        limit: i64,
+        now: Timestamp,
+    ) -> FailureCount {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = failures.find(identity).copied().unwrap_or_default();
         if right && !known.too_many {
@@ -82,23 +99,38 @@ impl WrongPasswords {
         known.wrong = known.wrong.saturating_add(i64::from(!right));
         known.too_many |= limit > 0 && known.wrong >= limit;
         *failures.note(identity, now) = known;
-        if known.too_many { FailureCount::TooMany } else { FailureCount::Wrong }
+        if known.too_many {
+            FailureCount::TooMany
+        } else {
+            FailureCount::Wrong
+        }
     }
 
     /// The number of lockouts of an identity since its last right password.
     pub(crate) fn lockouts(&self, identity: &str) -> u32 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).find(identity).map_or(0, |known| known.lockouts)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .find(identity)
+            .map_or(0, |known| known.lockouts)
     }
 
-    /// Counts from zero again after too many wrong passwords. `is_locked`: they have locked the identity out.
+    /// Counts from zero again after too many wrong passwords. `is_locked`: they have locked the
+    /// identity out.
     pub(crate) fn begin_again(&self, identity: &str, is_locked: bool, now: Timestamp) {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = failures.note(identity, now);
-        *known = Failures { lockouts: known.lockouts.saturating_add(u32::from(is_locked)), ..Failures::default() };
+        *known = Failures {
+            lockouts: known.lockouts.saturating_add(u32::from(is_locked)),
+            ..Failures::default()
+        };
     }
 
     /// Forgets the wrong passwords of an identity.
     pub(crate) fn forget(&self, identity: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).forget(identity);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .forget(identity);
     }
 }

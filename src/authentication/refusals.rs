@@ -1,8 +1,9 @@
 //! Writes rejected callers into the history, aggregated so that a flood costs a few rows a minute.
 //!
-//! The first rejection after a quiet minute is written at once. Those of the following minute are counted in memory per distinct
-//! [`RejectedCaller`] and written when it is over; beyond [`LIMIT`] distinct ones, the others share one row. A crash loses that minute. Rejected
-//! dials and binds are counted apart from rejected logins, so that a flood of one kind does not hide the other.
+//! The first rejection after a quiet minute is written at once. Those of the following minute are
+//! counted in memory per distinct [`RejectedCaller`] and written when it is over; beyond [`LIMIT`]
+//! distinct ones, the others share one row. A crash loses that minute. Rejected dials and binds are
+//! counted apart from rejected logins, so that a flood of one kind does not hide the other.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -37,10 +38,12 @@ const TRAFFIC: &str = "traffic";
 /// A rejected caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RejectedCaller {
-    /// What was rejected: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`; [`DIAL`] or [`BIND`]
-    /// at the router, or `traffic` for several of these. Blank: several of the others.
+    /// What was rejected: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`,
+    /// `enrollment` or `permission`; [`DIAL`] or [`BIND`] at the router, or `traffic` for several
+    /// of these. Blank: several of the others.
     pub what: &'static str,
-    /// The id of the identity that the caller claimed to be, if it exists. For a dial or bind, the authenticated identity.
+    /// The id of the identity that the caller claimed to be, if it exists. For a dial or bind, the
+    /// authenticated identity.
     pub identity: Option<String>,
     pub address: Option<String>,
     /// The id of the service of a dial or bind, if the session names one.
@@ -59,7 +62,12 @@ impl RejectedCaller {
             Error::Refused(Refusal::InvalidEnrollmentToken) => "enrollment",
             _ => return None,
         };
-        Some(Self { what, identity: caller.map(|caller| caller.identity.id.to_string()), address, ..Self::default() })
+        Some(Self {
+            what,
+            identity: caller.map(|caller| caller.identity.id.to_string()),
+            address,
+            ..Self::default()
+        })
     }
 }
 
@@ -70,7 +78,10 @@ impl RejectedCaller {
 
     /// The entry that replaces this one when too many are distinct.
     fn among_many(&self) -> Self {
-        Self { what: if self.is_of_traffic() { TRAFFIC } else { "" }, ..Self::default() }
+        Self {
+            what: if self.is_of_traffic() { TRAFFIC } else { "" },
+            ..Self::default()
+        }
     }
 }
 
@@ -115,7 +126,13 @@ impl Refusals {
 
     /// Writes the due entries; if `is_over`, all entries. Blocks.
     pub fn write(&self, store: &Store, now: Timestamp, is_over: bool) {
-        let due = self.with(|tables| if is_over { tables.all() } else { tables.due(now) });
+        let due = self.with(|tables| {
+            if is_over {
+                tables.all()
+            } else {
+                tables.due(now)
+            }
+        });
         if !due.is_empty() {
             warn(store.write_blocking(move |tx| append_rows(tx, due)));
         }
@@ -133,7 +150,11 @@ impl Refusals {
 
 impl RefusalTables {
     fn of(&mut self, refused: &RejectedCaller) -> &mut RefusalTable {
-        if refused.is_of_traffic() { &mut self.traffic } else { &mut self.callers }
+        if refused.is_of_traffic() {
+            &mut self.traffic
+        } else {
+            &mut self.callers
+        }
     }
 
     fn due(&mut self, now: Timestamp) -> Vec<Count> {
@@ -152,10 +173,19 @@ impl RefusalTables {
 impl RefusalTable {
     fn count(&mut self, refused: RejectedCaller, now: Timestamp) {
         let known = self.counted.iter().any(|count| count.of == refused);
-        let of = if known || self.counted.len() < LIMIT { refused } else { refused.among_many() };
+        let of = if known || self.counted.len() < LIMIT {
+            refused
+        } else {
+            refused.among_many()
+        };
         match self.counted.iter_mut().find(|count| count.of == of) {
             Some(count) => (count.times, count.last) = (count.times + 1, now),
-            None => self.counted.push(Count { of, times: 1, first: now, last: now }),
+            None => self.counted.push(Count {
+                of,
+                times: 1,
+                first: now,
+                last: now,
+            }),
         }
     }
 
@@ -169,33 +199,69 @@ impl RefusalTable {
 }
 
 fn append_rows(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
-    due.into_iter().try_for_each(|Count { of: RejectedCaller { what, identity, address, service, reason }, times, first, last }| {
-        let mut after = Map::new();
-        for (member, value) in [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))] {
-            after.insert(member.into(), value);
-        }
-        if !reason.is_empty() {
-            after.insert("reason".into(), json!(reason));
-        }
-        if let Some(service) = service {
-            let name = tx.find::<Service>(&Id::from_text(service.as_str()))?.map(|service| service.spec.name.clone());
-            after.insert("service".into(), json!(service));
-            after.extend(name.map(|name| ("serviceName".to_owned(), json!(name))));
-        }
-        let id = identity.unwrap_or_default();
-        let name = tx.find::<Identity>(&Id::from_text(id.as_str()))?.map(|identity| identity.spec.name.clone());
-        if what == PASSWORD {
-            after.extend(username(tx, &id)?.map(|username| ("username".to_owned(), json!(username))));
-        }
-        let entry = HistoryEntry::to::<Identity>(Action::Refusal, &id);
-        tx.append_history_of(Author::remote(address), HistoryEntry { name, after: Some(after), ..entry })
-    })
+    due.into_iter().try_for_each(
+        |Count {
+             of:
+                 RejectedCaller {
+                     what,
+                     identity,
+                     address,
+                     service,
+                     reason,
+                 },
+             times,
+             first,
+             last,
+         }| {
+            let mut after = Map::new();
+            for (member, value) in [
+                ("what", json!(what)),
+                ("times", json!(times)),
+                ("first", json!(first)),
+                ("last", json!(last)),
+            ] {
+                after.insert(member.into(), value);
+            }
+            if !reason.is_empty() {
+                after.insert("reason".into(), json!(reason));
+            }
+            if let Some(service) = service {
+                let name = tx
+                    .find::<Service>(&Id::from_text(service.as_str()))?
+                    .map(|service| service.spec.name.clone());
+                after.insert("service".into(), json!(service));
+                after.extend(name.map(|name| ("serviceName".to_owned(), json!(name))));
+            }
+            let id = identity.unwrap_or_default();
+            let name = tx
+                .find::<Identity>(&Id::from_text(id.as_str()))?
+                .map(|identity| identity.spec.name.clone());
+            if what == PASSWORD {
+                after.extend(
+                    username(tx, &id)?.map(|username| ("username".to_owned(), json!(username))),
+                );
+            }
+            let entry = HistoryEntry::to::<Identity>(Action::Refusal, &id);
+            tx.append_history_of(
+                Author::remote(address),
+                HistoryEntry {
+                    name,
+                    after: Some(after),
+                    ..entry
+                },
+            )
+        },
+    )
 }
 
-/// The user name that was tried with a wrong password: that of the identity, because no other one leads to it.
+/// The user name that was tried with a wrong password: that of the identity, because no other one
+/// leads to it.
 fn username(tx: &Tx<'_>, identity: &str) -> Result<Option<String>> {
     let held = tx.linked::<Authenticator>("identity", identity)?;
-    Ok(held.iter().find_map(|record| record.spec.credential.username()).map(str::to_owned))
+    Ok(held
+        .iter()
+        .find_map(|record| record.spec.credential.username())
+        .map(str::to_owned))
 }
 
 fn warn(written: Result<()>) {

@@ -1,7 +1,7 @@
 //! The number of sessions of one kind per identity, and its limit.
 //!
-//! Sessions that end in large numbers with their authenticator or certificate authority keep counting for seconds, until their records are
-//! deleted: only then is their identity known.
+//! Sessions that end in large numbers with their authenticator or certificate authority keep
+//! counting for seconds, until their records are deleted: only then is their identity known.
 //! Invariant: open sessions and running logins together never exceed an identity's limit.
 
 use std::{
@@ -14,7 +14,8 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Seconds in `retry-after` for an identity with too many sessions: some may have idled out by then.
+/// Seconds in `retry-after` for an identity with too many sessions: some may have idled out by
+/// then.
 const RETRY: u32 = 60;
 
 /// The session counts of all identities. Cheap to clone.
@@ -32,21 +33,29 @@ struct Count {
     coming: usize,
     /// Sessions of earlier epochs were ended.
     since: Epoch,
-    /// The number of ended sessions whose records are not deleted yet. They do not count towards the limit.
+    /// The number of ended sessions whose records are not deleted yet. They do not count towards
+    /// the limit.
     ended: usize,
 }
 
 impl Count {
     /// The counter of a session opened in `epoch`.
     fn of(&mut self, epoch: Epoch) -> &mut usize {
-        if epoch >= self.since { &mut self.open } else { &mut self.ended }
+        if epoch >= self.since {
+            &mut self.open
+        } else {
+            &mut self.ended
+        }
     }
 }
 
 impl SessionQuota {
     /// Allows `limit` sessions per identity.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, counts: Arc::default() }
+        Self {
+            limit,
+            counts: Arc::default(),
+        }
     }
 
     /// Reserves a slot for a session that is about to be opened.
@@ -59,7 +68,10 @@ impl SessionQuota {
                 return Err(Error::Busy { retry_after: RETRY });
             }
             count.coming += 1;
-            Ok(SessionSlot { quota: self.clone(), identity: identity.clone() })
+            Ok(SessionSlot {
+                quota: self.clone(),
+                identity: identity.clone(),
+            })
         })
     }
 
@@ -68,7 +80,8 @@ impl SessionQuota {
         self.found(identity, epoch, 0);
     }
 
-    /// Counts a session found at the start; the identity's sessions of epochs before `since` were ended.
+    /// Counts a session found at the start; the identity's sessions of epochs before `since` were
+    /// ended.
     pub(crate) fn found(&self, identity: &Id<Identity>, epoch: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
@@ -97,7 +110,10 @@ impl SessionQuota {
     fn with<T>(&self, identity: &Id<Identity>, work: impl FnOnce(&mut Count) -> T) -> T {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let done = work(counts.entry(identity.to_string()).or_default());
-        if counts.get(identity.as_str()).is_some_and(|count| count.open + count.coming + count.ended == 0) {
+        if counts
+            .get(identity.as_str())
+            .is_some_and(|count| count.open + count.coming + count.ended == 0)
+        {
             counts.remove(identity.as_str());
         }
         done
@@ -112,7 +128,9 @@ pub(crate) struct SessionSlot {
 
 impl Drop for SessionSlot {
     fn drop(&mut self) {
-        self.quota.with(&self.identity, |count| count.coming = count.coming.saturating_sub(1));
+        self.quota.with(&self.identity, |count| {
+            count.coming = count.coming.saturating_sub(1)
+        });
     }
 }
 
@@ -144,7 +162,9 @@ mod tests {
         quota.found(&ann, after, 1);
         quota.found(&ann, before, 1);
         drop(quota.admit(&ann).unwrap());
-        [before, after, before].into_iter().for_each(|gone| quota.deleted(&ann, gone));
+        [before, after, before]
+            .into_iter()
+            .for_each(|gone| quota.deleted(&ann, gone));
         assert_eq!(known(&quota), 0);
     }
 }

@@ -1,11 +1,13 @@
 //! API sessions in use: maps tokens to callers and tracks the last activity of each session.
 //!
-//! A caller is cached as long as the records it is made of do not change, so that a polling client causes no read of the store. The last
-//! activity is kept in memory and written back in batches (`jobs.rs`). A session is over as soon as it has idled longer than the timeout,
-//! whether or not its record still exists.
+//! A caller is cached as long as the records it is made of do not change, so that a polling client
+//! causes no read of the store. The last activity is kept in memory and written back in batches
+//! (`jobs.rs`). A session is over as soon as it has idled longer than the timeout, whether or not
+//! its record still exists.
 //!
-//! Idle time is measured by the steady clock: setting the host's clock forward ends no session, and setting it back keeps none open. For
-//! the time before this process started, only the dates in the records are known, which are dates of the host's clock.
+//! Idle time is measured by the steady clock: setting the host's clock forward ends no session, and
+//! setting it back keeps none open. For the time before this process started, only the dates in the
+//! records are known, which are dates of the host's clock.
 
 use std::{
     collections::HashMap,
@@ -17,7 +19,10 @@ use super::{Caller, SessionSlot, ended_sessions::EndedSessions, session_quota::S
 use crate::{
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Id, Identity, Kind, Lookup, Record, Session, TypedLookup},
+    entity::{
+        ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Id, Identity, Kind,
+        Lookup, Record, Session, TypedLookup,
+    },
     error::Result,
     store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };
@@ -41,7 +46,13 @@ pub struct Sessions {
 /// The size of the cache of callers, of about 2 KB each.
 const CALLERS: usize = 20_000;
 /// The kinds of which a caller is made.
-const MADE_OF: &[Kind] = &[ApiSession::KIND, Identity::KIND, Authenticator::KIND, AuthPolicy::KIND, ExternalJwtSigner::KIND];
+const MADE_OF: &[Kind] = &[
+    ApiSession::KIND,
+    Identity::KIND,
+    Authenticator::KIND,
+    AuthPolicy::KIND,
+    ExternalJwtSigner::KIND,
+];
 
 /// The last activity of each session.
 struct Active {
@@ -58,26 +69,52 @@ struct Activity {
 }
 
 impl Sessions {
-    /// Tracks the sessions of a store with the timeout and limits of `settings`. Deleted sessions are forgotten, however they ended.
+    /// Tracks the sessions of a store with the timeout and limits of `settings`. Deleted sessions
+    /// are forgotten, however they ended.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn following(store: &OpenStore, clock: Clock, settings: &config::SessionConfig) -> Result<Self> {
+    pub fn following(
+        store: &OpenStore,
+        clock: Clock,
+        settings: &config::SessionConfig,
+    ) -> Result<Self> {
         let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
-        let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
-        let (quota, service_quota) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
+        let active = Arc::new(Mutex::new(Active {
+            by_id: HashMap::new(),
+            since: began,
+        }));
+        let (quota, service_quota) = (
+            SessionQuota::new(settings.per_identity),
+            SessionQuota::new(settings.services_per_identity),
+        );
         let ended = EndedSessions::default();
-        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, quota, service_quota, callers, ended };
+        let sessions = Self {
+            began,
+            clock,
+            timeout: settings.timeout.duration(),
+            active,
+            quota,
+            service_quota,
+            callers,
+            ended,
+        };
         let subscriber = sessions.clone();
         store.subscribe(Phase::Update, move |events| {
             events.iter().for_each(|event| subscriber.on_commit(event));
-            subscriber.ended.on_commit(events, subscriber.clock.steady());
+            subscriber
+                .ended
+                .on_commit(events, subscriber.clock.steady());
         });
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
-                sessions.quota.found(identity, session.state.epoch, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
+                sessions.quota.found(
+                    identity,
+                    session.state.epoch,
+                    tx.ended(ApiSession::KIND, "identity", identity.as_str())?,
+                );
                 sessions.restore_activity(&session);
                 Ok(())
             })?;
@@ -93,14 +130,19 @@ impl Sessions {
         match event.of::<ApiSession>() {
             Some((None, Some(opened))) => {
                 self.set_active(opened.id.as_str(), true);
-                self.quota.opened(&opened.spec.identity_id, opened.state.epoch);
+                self.quota
+                    .opened(&opened.spec.identity_id, opened.state.epoch);
             }
             Some((Some(gone), None)) => {
                 self.forget(gone.id.as_str());
                 self.quota.deleted(&gone.spec.identity_id, gone.state.epoch);
             }
             Some((None, None)) => {
-                if let Some(Tombstone { value, epoch, .. }) = event.tombstone.as_ref().filter(|tombstone| tombstone.field == "identity") {
+                if let Some(Tombstone { value, epoch, .. }) = event
+                    .tombstone
+                    .as_ref()
+                    .filter(|tombstone| tombstone.field == "identity")
+                {
                     self.quota.ended(&Id::from_text(value.as_str()), *epoch);
                 }
             }
@@ -116,7 +158,8 @@ impl Sessions {
     /// Reserves a slot for a session that an identity is about to open.
     ///
     /// # Errors
-    /// [`Error::Busy`](crate::error::Error::Busy): open and reserved sessions have reached the limit.
+    /// [`Error::Busy`](crate::error::Error::Busy): open and reserved sessions have reached the
+    /// limit.
     pub(crate) fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.quota.admit(identity)
     }
@@ -134,17 +177,30 @@ impl Sessions {
         self.timeout
     }
 
-    /// The caller of a session token, if the session is not over and its identity is not disabled. Counts as activity.
+    /// The caller of a session token, if the session is not over and its identity is not disabled.
+    /// Counts as activity.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn resolve(&self, store: &Store, token: &str, now: Timestamp) -> Result<Option<Arc<Caller>>> {
+    pub fn resolve(
+        &self,
+        store: &Store,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Caller>>> {
         if token.len() != 36 {
             return Ok(None);
         }
         let known = self.callers.find(token);
-        let known = if known.is_some() { known } else { self.look_up(store, token)? };
-        let good = |Caller { session, identity, .. }: &Caller| !self.is_over(session) && !identity.state.is_disabled(now);
+        let known = if known.is_some() {
+            known
+        } else {
+            self.look_up(store, token)?
+        };
+        let good =
+            |Caller {
+                 session, identity, ..
+             }: &Caller| !self.is_over(session) && !identity.state.is_disabled(now);
         let caller = known.filter(|caller| good(caller));
         if let Some(caller) = &caller {
             self.set_active(caller.session.id.as_str(), false);
@@ -152,20 +208,30 @@ impl Sessions {
         Ok(caller)
     }
 
-    /// The caller that had a session token until its session ended with the external signer that had opened it. The caller has no rights.
+    /// The caller that had a session token until its session ended with the external signer that
+    /// had opened it. The caller has no rights.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn ended_with_signer(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
-        self.ended.find(store, token, self.clock.steady(), self.timeout)
+    pub(crate) fn ended_with_signer(
+        &self,
+        store: &Store,
+        token: &str,
+    ) -> Result<Option<Arc<Caller>>> {
+        self.ended
+            .find(store, token, self.clock.steady(), self.timeout)
     }
 
     fn look_up(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
         let at = self.callers.now();
         store.read(|tx| {
             let lookup = DependencyRecorder::new(tx);
-            let Some(session) = lookup.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
-            let Some(identity) = lookup.find(&session.spec.identity_id)? else { return Ok(None) };
+            let Some(session) = lookup.linked::<ApiSession>("token", token)?.pop() else {
+                return Ok(None);
+            };
+            let Some(identity) = lookup.find(&session.spec.identity_id)? else {
+                return Ok(None);
+            };
             let policy = lookup.get(identity.spec.auth_policy())?;
             let caller = Arc::new(Caller::of(session, identity, &policy.spec, &lookup)?);
             if let Some(dependencies) = lookup.dependencies() {
@@ -185,11 +251,18 @@ impl Sessions {
         self.idle_time(session) > self.timeout
     }
 
-    /// How long a session has been idle. A session not seen since the start has idled at least since then, even if a wrong clock gave it a
-    /// later date.
+    /// How long a session has been idle. A session not seen since the start has idled at least
+    /// since then, even if a wrong clock gave it a later date.
     fn idle_time(&self, session: &Record<ApiSession>) -> Duration {
-        let seen = self.with(|active| active.by_id.get(session.id.as_str()).map(|activity| activity.at));
-        self.clock.steady().since(seen.unwrap_or_else(|| self.recorded(session)))
+        let seen = self.with(|active| {
+            active
+                .by_id
+                .get(session.id.as_str())
+                .map(|activity| activity.at)
+        });
+        self.clock
+            .steady()
+            .since(seen.unwrap_or_else(|| self.recorded(session)))
     }
 
     fn recorded(&self, session: &Record<ApiSession>) -> Timestamp {
@@ -201,7 +274,9 @@ impl Sessions {
         let at = self.recorded(session);
         self.with(|active| {
             active.since = active.since.min(at);
-            active.by_id.insert(session.id.to_string(), Activity { at, written: true });
+            active
+                .by_id
+                .insert(session.id.to_string(), Activity { at, written: true });
         });
     }
 
@@ -212,8 +287,16 @@ impl Sessions {
             if now.since(active.since) <= self.timeout {
                 return Vec::new();
             }
-            active.since = active.by_id.values().map(|activity| activity.at).min().unwrap_or(now);
-            let over = active.by_id.iter().filter(|(_, activity)| now.since(activity.at) > self.timeout);
+            active.since = active
+                .by_id
+                .values()
+                .map(|activity| activity.at)
+                .min()
+                .unwrap_or(now);
+            let over = active
+                .by_id
+                .iter()
+                .filter(|(_, activity)| now.since(activity.at) > self.timeout);
             over.map(|(id, _)| Id::from_text(id.as_str())).collect()
         })
     }
@@ -248,11 +331,17 @@ impl Sessions {
     pub(crate) fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
         let (now, steady) = (self.clock.now(), self.clock.steady());
         self.with(|active| {
-            let unwritten = active.by_id.iter_mut().filter(|(_, activity)| !activity.written);
+            let unwritten = active
+                .by_id
+                .iter_mut()
+                .filter(|(_, activity)| !activity.written);
             unwritten
                 .map(|(id, activity)| {
                     activity.written = true;
-                    (Id::from_text(id.clone()), now.minus(steady.since(activity.at)))
+                    (
+                        Id::from_text(id.clone()),
+                        now.minus(steady.since(activity.at)),
+                    )
                 })
                 .collect()
         })

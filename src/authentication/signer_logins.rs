@@ -1,10 +1,12 @@
-//! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller exchanges it for a token (OpenID
-//! Connect, authorization code flow with PKCE).
+//! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller
+//! exchanges it for a token (OpenID Connect, authorization code flow with PKCE).
 //!
-//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs
-//! anybody in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that
-//! is in no URL; a log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the controller only for the
-//! token endpoint of the issuer, which is not on this host unless the issuer is; an id token has the nonce of its log-in, so that none of another log-in is accepted.
+//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange.
+//! Not here: whether the token logs anybody in (`tokens.rs`). Start at [`SignerLogins::begin`].
+//! Invariants: a log-in is bound to the browser that began it by a secret that is in no URL; a
+//! log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the
+//! controller only for the token endpoint of the issuer, which is not on this host unless the
+//! issuer is; an id token has the nonce of its log-in, so that none of another log-in is accepted.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,7 +24,9 @@ use super::{ApiTokens, fair_queue::network};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl},
+    entity::{
+        ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl,
+    },
     error::{Error, Result},
     outbound::{HttpAnswer, HttpClient},
     pki::{self, jwt::claimed_nonce},
@@ -115,14 +119,25 @@ pub(crate) struct Returned {
 impl SignerLogins {
     /// Starts with no log-ins. Requests to issuers have the limits of fetched key sets.
     pub(crate) fn new(settings: config::KeySetConfig) -> Self {
-        let (requests, places) = (Arc::new(Semaphore::new(settings.fetches)), Arc::new(Semaphore::new(settings.waiting)));
-        Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, places, waiting: Mutex::default(), issuers: Mutex::default() }))
+        let (requests, places) = (
+            Arc::new(Semaphore::new(settings.fetches)),
+            Arc::new(Semaphore::new(settings.waiting)),
+        );
+        Self(Arc::new(Inner {
+            settings,
+            client: OnceLock::new(),
+            requests,
+            places,
+            waiting: Mutex::default(),
+            issuers: Mutex::default(),
+        }))
     }
 
     /// Begins a log-in of a browser at `peer`, which the issuer sends back to `redirect`.
     ///
     /// # Errors
-    /// The signer does not log in browsers, or its issuer does not say how; [`Error::Busy`] if too many requests to issuers wait.
+    /// The signer does not log in browsers, or its issuer does not say how; [`Error::Busy`] if too
+    /// many requests to issuers wait.
     pub(crate) async fn begin(
         &self,
         signer: Record<ExternalJwtSigner>,
@@ -132,10 +147,18 @@ impl SignerLogins {
     ) -> Result<Started> {
         let spec = &signer.spec;
         let (Some(url), Some(client_id)) = (&spec.external_auth_url, &spec.client_id) else {
-            return Err(Error::invalid(SIGNER, "needs externalAuthUrl and clientId for log-ins with a browser", &spec.name));
+            return Err(Error::invalid(
+                SIGNER,
+                "needs externalAuthUrl and clientId for log-ins with a browser",
+                &spec.name,
+            ));
         };
         let refused = |_: String| {
-            Error::invalid(SIGNER, "its issuer does not say how to log in; the log of the controller has the reason", &spec.name)
+            Error::invalid(
+                SIGNER,
+                "its issuer does not say how to log in; the log of the controller has the reason",
+                &spec.name,
+            )
         };
         let metadata = self.metadata(&signer, url, now).await?.map_err(refused)?;
         let [state, verifier, nonce, secret] = [random()?, random()?, random()?, random()?];
@@ -155,24 +178,48 @@ impl SignerLogins {
             .append_pair("code_challenge_method", "S256")
             .finish();
         let endpoint = &metadata.authorization_endpoint;
-        let address = format!("{endpoint}{}{query}", if endpoint.contains('?') { "&" } else { "?" });
+        let address = format!(
+            "{endpoint}{}{query}",
+            if endpoint.contains('?') { "&" } else { "?" }
+        );
         let (hash, network) = (ApiTokens::hash(&secret), peer.map(network));
         let (client_id, target) = (client_id.clone(), spec.target_token);
         let (origin, signer, ends) = (url.clone(), signer.id.clone(), now.plus(LASTS));
-        let login = Waiting { state, secret: hash, verifier, nonce, redirect, signer, client_id, target, metadata, origin, network, ends };
+        let login = Waiting {
+            state,
+            secret: hash,
+            verifier,
+            nonce,
+            redirect,
+            signer,
+            client_id,
+            target,
+            metadata,
+            origin,
+            network,
+            ends,
+        };
         self.0.keep(login, now);
         Ok(Started { address, secret })
     }
 
-    /// Exchanges the code of a log-in for a token of its signer. `None` if no such log-in waits, another browser began it, or the issuer
-    /// gives no token.
+    /// Exchanges the code of a log-in for a token of its signer. `None` if no such log-in waits,
+    /// another browser began it, or the issuer gives no token.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests to issuers wait.
-    pub(crate) async fn finish(&self, returned: Returned, now: Timestamp) -> Result<Option<(Id<ExternalJwtSigner>, String)>> {
-        let Some(login) = self.0.spend(&returned.state) else { return Ok(None) };
+    pub(crate) async fn finish(
+        &self,
+        returned: Returned,
+        now: Timestamp,
+    ) -> Result<Option<(Id<ExternalJwtSigner>, String)>> {
+        let Some(login) = self.0.spend(&returned.state) else {
+            return Ok(None);
+        };
         let is_same_browser = login.secret == ApiTokens::hash(&returned.secret);
-        let is_same_issuer = returned.issuer.is_none_or(|issuer| issuer == login.metadata.issuer);
+        let is_same_issuer = returned
+            .issuer
+            .is_none_or(|issuer| issuer == login.metadata.issuer);
         if !is_same_browser || !is_same_issuer || login.ends <= now {
             return Ok(None);
         }
@@ -184,7 +231,14 @@ impl SignerLogins {
             .append_pair("code_verifier", &login.verifier)
             .finish();
         let (endpoint, origin) = (login.metadata.token_endpoint.clone(), login.origin.clone());
-        let asked = self.0.ask(move |client| client.chosen_by(&origin)?.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
+        let asked = self
+            .0
+            .ask(move |client| {
+                client
+                    .chosen_by(&origin)?
+                    .post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)
+            })
+            .await?;
         match asked.and_then(|body| token(&body, &login)) {
             Ok(token) => Ok(Some((login.signer, token))),
             Err(reason) => {
@@ -194,42 +248,80 @@ impl SignerLogins {
         }
     }
 
-    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are. A fetch continues if its caller is dropped, so that
-    /// its failure counts.
-    async fn metadata(&self, signer: &Record<ExternalJwtSigner>, url: &str, now: Timestamp) -> Result<Result<Arc<Metadata>, String>> {
+    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are. A fetch
+    /// continues if its caller is dropped, so that its failure counts.
+    async fn metadata(
+        &self,
+        signer: &Record<ExternalJwtSigner>,
+        url: &str,
+        now: Timestamp,
+    ) -> Result<Result<Arc<Metadata>, String>> {
         if let Some(fetched) = self.0.fetched(signer, now) {
             return Ok(fetched);
         }
         let from = url.trim_end_matches('/');
-        let from = if from.ends_with(WELL_KNOWN) { from.to_owned() } else { format!("{from}{WELL_KNOWN}") };
-        let (inner, id, name, written_at) = (self.0.clone(), signer.id.clone(), signer.spec.name.clone(), signer.updated_at);
+        let from = if from.ends_with(WELL_KNOWN) {
+            from.to_owned()
+        } else {
+            format!("{from}{WELL_KNOWN}")
+        };
+        let (inner, id, name, written_at) = (
+            self.0.clone(),
+            signer.id.clone(),
+            signer.spec.name.clone(),
+            signer.updated_at,
+        );
         let fetch = tokio::spawn(async move {
             let found = match admit(&from, inner.settings.allow_http) {
-                Ok(()) => inner.ask(move |client| client.get(&from, MAX_ANSWER)).await?.and_then(|body| inner.metadata_in(&body)),
+                Ok(()) => inner
+                    .ask(move |client| client.get(&from, MAX_ANSWER))
+                    .await?
+                    .and_then(|body| inner.metadata_in(&body)),
                 Err(reason) => Err(reason),
             };
             if let Err(reason) = &found {
-                tracing::warn!(signer = name, reason = shortened(reason), "the OpenID Connect metadata of the signer could not be read");
+                tracing::warn!(
+                    signer = name,
+                    reason = shortened(reason),
+                    "the OpenID Connect metadata of the signer could not be read"
+                );
             }
             let found = found.map(Arc::new);
-            inner.note(&id, Fetched { written_at, at: now, found: found.clone() });
+            inner.note(
+                &id,
+                Fetched {
+                    written_at,
+                    at: now,
+                    found: found.clone(),
+                },
+            );
             Ok(found)
         });
-        fetch.await.unwrap_or_else(|stopped| Ok(Err(stopped.to_string())))
+        fetch
+            .await
+            .unwrap_or_else(|stopped| Ok(Err(stopped.to_string())))
     }
 }
 
 impl Inner {
-    /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so that one network cannot displace
-    /// others.
+    /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so
+    /// that one network cannot displace others.
     fn keep(&self, login: Waiting, now: Timestamp) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|waiting| waiting.ends > now);
         if waiting.len() >= LIMIT {
             let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
-            waiting.iter().for_each(|waiting| *counts.entry(waiting.network).or_default() += 1);
-            let most = counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(network, _)| network);
-            let place = waiting.iter().position(|waiting| waiting.network == most).unwrap_or_default();
+            waiting
+                .iter()
+                .for_each(|waiting| *counts.entry(waiting.network).or_default() += 1);
+            let most = counts
+                .into_iter()
+                .max_by_key(|(_, count)| *count)
+                .and_then(|(network, _)| network);
+            let place = waiting
+                .iter()
+                .position(|waiting| waiting.network == most)
+                .unwrap_or_default();
             drop(waiting.remove(place));
         }
         waiting.push_back(login);
@@ -242,10 +334,20 @@ impl Inner {
     }
 
     /// What was fetched for this version of a signer; `None` if it must be fetched again.
-    fn fetched(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Arc<Metadata>, String>> {
+    fn fetched(
+        &self,
+        signer: &Record<ExternalJwtSigner>,
+        now: Timestamp,
+    ) -> Option<Result<Arc<Metadata>, String>> {
         let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        let fetched = issuers.get(signer.id.as_str()).filter(|fetched| fetched.written_at == signer.updated_at)?;
-        let lasts = if fetched.found.is_ok() { &self.settings.refresh } else { &self.settings.pause_after_failure };
+        let fetched = issuers
+            .get(signer.id.as_str())
+            .filter(|fetched| fetched.written_at == signer.updated_at)?;
+        let lasts = if fetched.found.is_ok() {
+            &self.settings.refresh
+        } else {
+            &self.settings.pause_after_failure
+        };
         (now.apart(fetched.at) < lasts.duration()).then(|| fetched.found.clone())
     }
 
@@ -262,7 +364,14 @@ impl Inner {
         for endpoint in [&metadata.authorization_endpoint, &metadata.token_endpoint] {
             admit(endpoint, self.settings.allow_http)?;
         }
-        if [&metadata.issuer, &metadata.authorization_endpoint, &metadata.token_endpoint].into_iter().any(|url| url.len() > MAX_URL) {
+        if [
+            &metadata.issuer,
+            &metadata.authorization_endpoint,
+            &metadata.token_endpoint,
+        ]
+        .into_iter()
+        .any(|url| url.len() > MAX_URL)
+        {
             return Err(format!("a URL is longer than {MAX_URL} bytes"));
         }
         if metadata.authorization_endpoint.contains('#') {
@@ -278,32 +387,51 @@ impl Inner {
     ) -> Result<Result<Vec<u8>, String>> {
         let most = self.settings.timeout.duration();
         let busy = Error::Busy { retry_after: RETRY };
-        let Ok(place) = self.places.clone().try_acquire_owned() else { return Err(busy) };
-        let Ok(Ok(slot)) = tokio::time::timeout(most, self.requests.clone().acquire_owned()).await else { return Err(busy) };
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            return Err(busy);
+        };
+        let Ok(Ok(slot)) = tokio::time::timeout(most, self.requests.clone().acquire_owned()).await
+        else {
+            return Err(busy);
+        };
         let inner = self.clone();
         // The thread holds the permits: it goes on if the caller is dropped.
         let asked = tokio::task::spawn_blocking(move || {
             let _held = (place, slot);
             let client = inner.client.get_or_init(|| HttpClient::of_system(most));
             let answer = question(client.as_ref().map_err(Clone::clone)?)?;
-            if answer.status == 200 { Ok(answer.body) } else { Err(format!("status {}", answer.status)) }
+            if answer.status == 200 {
+                Ok(answer.body)
+            } else {
+                Err(format!("status {}", answer.status))
+            }
         });
-        Ok(asked.await.unwrap_or_else(|stopped| Err(stopped.to_string())))
+        Ok(asked
+            .await
+            .unwrap_or_else(|stopped| Err(stopped.to_string())))
     }
 }
 
-/// The token in the answer of a token endpoint (RFC 6749, section 5.1). An id token is checked for the nonce of the log-in, whichever token is
-/// used (OpenID Connect Core 1.0, section 3.1.3.7).
+/// The token in the answer of a token endpoint (RFC 6749, section 5.1). An id token is checked for
+/// the nonce of the log-in, whichever token is used (OpenID Connect Core 1.0, section 3.1.3.7).
 fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
-    let Tokens { access_token, id_token } = tokens(body)?;
-    if id_token.as_ref().is_some_and(|token| claimed_nonce(token).as_ref() != Some(&login.nonce)) {
+    let Tokens {
+        access_token,
+        id_token,
+    } = tokens(body)?;
+    if id_token
+        .as_ref()
+        .is_some_and(|token| claimed_nonce(token).as_ref() != Some(&login.nonce))
+    {
         return Err("the id token does not have the nonce of the log-in".into());
     }
     let (member, token) = match login.target {
         TargetToken::Access => ("access_token", access_token),
         TargetToken::Id => ("id_token", id_token),
     };
-    token.filter(|token| !token.is_empty()).ok_or_else(|| format!("the answer has no {member}"))
+    token
+        .filter(|token| !token.is_empty())
+        .ok_or_else(|| format!("the answer has no {member}"))
 }
 
 #[derive(Deserialize)]
@@ -314,7 +442,13 @@ struct Tokens {
 
 /// The error tells nothing of the text, which may hold a token.
 fn tokens(body: &[u8]) -> Result<Tokens, String> {
-    serde_json::from_slice(body).map_err(|error| format!("the answer cannot be read at column {} of line {}", error.column(), error.line()))
+    serde_json::from_slice(body).map_err(|error| {
+        format!(
+            "the answer cannot be read at column {} of line {}",
+            error.column(),
+            error.line()
+        )
+    })
 }
 
 fn admit(url: &str, allow_http: bool) -> Result<(), String> {
@@ -339,7 +473,12 @@ mod tests {
 
     #[test]
     fn unreadable_answers_are_not_told() {
-        for body in [r#""eyJzZWNyZXQ""#, r#"{"access_token":{"eyJzZWNyZXQ":1}}"#, r#"{"id_token":["eyJzZWNyZXQ"]}"#, "eyJzZWNyZXQ"] {
+        for body in [
+            r#""eyJzZWNyZXQ""#,
+            r#"{"access_token":{"eyJzZWNyZXQ":1}}"#,
+            r#"{"id_token":["eyJzZWNyZXQ"]}"#,
+            "eyJzZWNyZXQ",
+        ] {
             let told = tokens(body.as_bytes()).err().unwrap_or_default();
             assert!(!told.is_empty() && !told.contains("eyJ"), "{told}");
         }

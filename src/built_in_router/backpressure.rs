@@ -14,8 +14,8 @@ use super::{
 /// After waiting this long for room, a task may close a stalled channel.
 const STALL_CHECK: Duration = Duration::from_secs(2);
 
-/// Waits for room in a queue for a message whose sender has this account. If the memory budget is short, closes a channel whose peer does not
-/// read.
+/// Waits for room in a queue for a message whose sender has this account. If the memory budget is
+/// short, closes a channel whose peer does not read.
 pub(crate) async fn reserve<'e>(
     core: &RouterCore,
     end: &'e CircuitEnd,
@@ -23,11 +23,20 @@ pub(crate) async fn reserve<'e>(
     sender: &'e Account,
     waiter: &Arc<Notify>,
 ) -> Result<Reservation<'e>, Gone> {
-    waited_for(core, end.channel.outbox.reserve(end.queue, bytes, sender, waiter)).await
+    waited_for(
+        core,
+        end.channel.outbox.reserve(end.queue, bytes, sender, waiter),
+    )
+    .await
 }
 
 /// Waits until an account has room for a message that has begun to arrive.
-pub(crate) async fn hold<'a>(core: &RouterCore, account: &'a Account, bytes: usize, waiter: &Arc<Notify>) -> Hold<'a> {
+pub(crate) async fn hold<'a>(
+    core: &RouterCore,
+    account: &'a Account,
+    bytes: usize,
+    waiter: &Arc<Notify>,
+) -> Hold<'a> {
     waited_for(core, account.hold(bytes, waiter)).await
 }
 

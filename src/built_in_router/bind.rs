@@ -28,13 +28,14 @@ const MAX_KEY: usize = 4096;
 /// The maximum length in bytes of a listener id and of an instance secret.
 const MAX_SECRET: usize = 256;
 
-/// The delay between the answer to a Bind and BindSuccess. The Go SDK 1.9 never considers a listener established if BindSuccess arrives
-/// before it has processed the answer.
+/// The delay between the answer to a Bind and BindSuccess. The Go SDK 1.9 never considers a
+/// listener established if BindSuccess arrives before it has processed the answer.
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts the task that handles a Bind.
 pub(crate) fn bind(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
-    // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
+    // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once
+    // binds again at once.
     let Some(request) = core.requests.begin(channel, &frame) else {
         core.counters.binds_refused.increment();
         return tracing::debug!(channel = channel.number, "too many binds at the same time");
@@ -46,54 +47,93 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request
     let connection = frame.u32(key::CONNECTION);
     let outcome = match connection {
         Some(connection) => host(&core, &channel, &frame, connection).await,
-        None => Err(RequestFailure::internal("a Bind must carry a connection id")),
+        None => Err(RequestFailure::internal(
+            "a Bind must carry a connection id",
+        )),
     };
     match outcome {
         Ok(()) => {
             let connection = connection.unwrap_or_default();
             let answer = message::connected(&frame, connection);
             let gives_ids = frame.is_set(key::ROUTER_CONNECTION);
-            channel.send(if gives_ids { answer.flag(key::ROUTER_CONNECTION, true) } else { answer }.empty());
+            channel.send(
+                if gives_ids {
+                    answer.flag(key::ROUTER_CONNECTION, true)
+                } else {
+                    answer
+                }
+                .empty(),
+            );
             drop(request);
             if frame.is_set(key::BIND_SUCCESS) {
                 sleep(BIND_SUCCESS_AFTER).await;
-                channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
+                channel.send(
+                    Builder::new(kind::BIND_SUCCESS)
+                        .u32(key::CONNECTION, connection)
+                        .empty(),
+                );
             }
         }
         Err(failure) => {
             tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind rejected");
             core.counters.binds_refused.increment();
             sleep(core.times.refusal).await;
-            channel.send(message::refused(&frame, connection.unwrap_or_default(), &failure));
+            channel.send(message::refused(
+                &frame,
+                connection.unwrap_or_default(),
+                &failure,
+            ));
             drop(request);
             let service = core.service_of(&channel, frame.body(), &failure);
-            core.note_refusal(BIND, &channel, service.as_ref(), &failure).await;
+            core.note_refusal(BIND, &channel, service.as_ref(), &failure)
+                .await;
         }
     }
 }
 
-async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, connection: u32) -> Result<(), RequestFailure> {
+async fn host(
+    core: &Arc<RouterCore>,
+    channel: &Arc<Channel>,
+    frame: &Frame,
+    connection: u32,
+) -> Result<(), RequestFailure> {
     if let Some(failure) = core.refusal() {
         return Err(failure);
     }
     let session = core.session_of(channel, frame.body()).await?;
     let (instance, secret) = instance(frame)?;
-    let listener = frame.header(key::LISTENER).filter(|listener| !listener.is_empty());
+    let listener = frame
+        .header(key::LISTENER)
+        .filter(|listener| !listener.is_empty());
     if listener.is_some_and(|listener| listener.len() > MAX_SECRET) {
-        return Err(RequestFailure::instance(format!("a listener id has at most {MAX_SECRET} bytes")));
+        return Err(RequestFailure::instance(format!(
+            "a listener id has at most {MAX_SECRET} bytes"
+        )));
     }
     let public_key = frame.header(key::PUBLIC_KEY);
     if public_key.is_some_and(|key| key.len() > MAX_KEY) {
-        return Err(RequestFailure::new(1, message::Retry::Never, format!("a public key has at most {MAX_KEY} bytes")));
+        return Err(RequestFailure::new(
+            1,
+            message::Retry::Never,
+            format!("a public key has at most {MAX_KEY} bytes"),
+        ));
     }
-    let earlier = earlier(core, channel, frame, session.spec.service_id.as_str(), &instance);
+    let earlier = earlier(
+        core,
+        channel,
+        frame,
+        session.spec.service_id.as_str(),
+        &instance,
+    );
     if let Earlier::Same = earlier {
         return Ok(());
     }
     let grant = core.check(channel, &session, Right::Bind)?;
     let taken_over = earlier.end(core);
     let request = BindRequest {
-        id: taken_over.clone().unwrap_or_else(|| Id::from_text(Terminator::new_id())),
+        id: taken_over
+            .clone()
+            .unwrap_or_else(|| Id::from_text(Terminator::new_id())),
         channel: channel.clone(),
         connection,
         session: session.id.clone(),
@@ -108,10 +148,17 @@ async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, con
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
         core.records.remove(EdgeRouter::BUILT_IN, taken_over);
-        return Err(RequestFailure::internal(format!("connection id {connection} is in use")));
+        return Err(RequestFailure::internal(format!(
+            "connection id {connection} is in use"
+        )));
     }
-    // From here on the review of a change finds the binding. The second check covers changes before this point.
-    let outcome = match core.registry.add_binding(&binding).and_then(|()| core.check(channel, &session, Right::Bind)) {
+    // From here on the review of a change finds the binding. The second check covers changes before
+    // this point.
+    let outcome = match core
+        .registry
+        .add_binding(&binding)
+        .and_then(|()| core.check(channel, &session, Right::Bind))
+    {
         Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
         Err(failure) => Err(failure),
     };
@@ -123,8 +170,11 @@ async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, con
     core.counters.binds_accepted.increment();
     binding.set_listed(true);
     if binding.is_closed() {
-        core.records.remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
-        return Err(RequestFailure::access_denied("access has ended in the meantime"));
+        core.records
+            .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
+        return Err(RequestFailure::access_denied(
+            "access has ended in the meantime",
+        ));
     }
     tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");
     Ok(())
@@ -141,20 +191,39 @@ enum Earlier {
     Left(Vec<Arc<Binding>>),
 }
 
-fn earlier(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame, service: &str, instance: &str) -> Earlier {
+fn earlier(
+    core: &RouterCore,
+    channel: &Arc<Channel>,
+    frame: &Frame,
+    service: &str,
+    instance: &str,
+) -> Earlier {
     let hosts = core.registry.hosts_of(service);
     let is_here = |binding: &Binding| Arc::ptr_eq(&binding.channel, channel);
-    if let Some(listener) = frame.header(key::LISTENER).filter(|listener| !listener.is_empty()) {
+    if let Some(listener) = frame
+        .header(key::LISTENER)
+        .filter(|listener| !listener.is_empty())
+    {
         let known = |binding: &&Arc<Binding>| {
-            binding.listener.as_deref() == Some(listener) && binding.channel.identity == channel.identity && !binding.is_closed()
+            binding.listener.as_deref() == Some(listener)
+                && binding.channel.identity == channel.identity
+                && !binding.is_closed()
         };
         return match hosts.iter().find(known) {
-            Some(old) if is_here(old) && old.token == frame.body() && Some(old.connection) == frame.u32(key::CONNECTION) => Earlier::Same,
+            Some(old)
+                if is_here(old)
+                    && old.token == frame.body()
+                    && Some(old.connection) == frame.u32(key::CONNECTION) =>
+            {
+                Earlier::Same
+            }
             Some(old) => Earlier::TakenOver(old.clone()),
             None => Earlier::Nothing,
         };
     }
-    let left = |binding: &Arc<Binding>| !is_here(binding) && binding.token == frame.body() && binding.instance == instance;
+    let left = |binding: &Arc<Binding>| {
+        !is_here(binding) && binding.token == frame.body() && binding.instance == instance
+    };
     Earlier::Left(hosts.into_iter().filter(left).collect())
 }
 
@@ -164,8 +233,10 @@ impl Earlier {
         match self {
             Self::Nothing | Self::Same => None,
             Self::TakenOver(old) => {
-                let failure = RequestFailure::new(1, message::Retry::Never, "the listener was bound again");
-                // If the old binding has ended in the meantime, its terminator is deleted and cannot be continued.
+                let failure =
+                    RequestFailure::new(1, message::Retry::Never, "the listener was bound again");
+                // If the old binding has ended in the meantime, its terminator is deleted and
+                // cannot be continued.
                 core.drop_binding(&old, Some(&failure)).then(|| {
                     core.counters.binds_ended.increment();
                     old.id.clone()
@@ -181,11 +252,16 @@ impl Earlier {
 
 /// The instance id under which the service is hosted (blank: none) and its secret.
 fn instance(frame: &Frame) -> Result<(String, &[u8]), RequestFailure> {
-    let Some(instance) = frame.header(key::INSTANCE) else { return Ok((String::new(), &[])) };
+    let Some(instance) = frame.header(key::INSTANCE) else {
+        return Ok((String::new(), &[]));
+    };
     let secret = frame.header(key::INSTANCE_SECRET).unwrap_or_default();
-    let text = std::str::from_utf8(instance).map_err(|_| RequestFailure::instance("an instance id must be UTF-8"))?;
+    let text = std::str::from_utf8(instance)
+        .map_err(|_| RequestFailure::instance("an instance id must be UTF-8"))?;
     if text.len() > MAX_INSTANCE || secret.len() > MAX_SECRET {
-        return Err(RequestFailure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}")));
+        return Err(RequestFailure::instance(format!(
+            "an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"
+        )));
     }
     Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
 }
@@ -193,19 +269,32 @@ fn instance(frame: &Frame) -> Result<(String, &[u8]), RequestFailure> {
 /// Cost and precedence from a message. A value that the message lacks is taken from `known`.
 fn weight(frame: &Frame, known: Weight) -> Weight {
     // Some SDKs send four bytes for each.
-    let cost = frame.header(key::COST).and_then(<[u8]>::first_chunk).map(|cost| u16::from_le_bytes(*cost));
-    let precedence = frame.header(key::PRECEDENCE).and_then(<[u8]>::first).and_then(|precedence| match precedence {
-        0 => Some(Precedence::Default),
-        1 => Some(Precedence::Required),
-        2 => Some(Precedence::Failed),
-        _ => None,
-    });
-    Weight { cost: cost.unwrap_or(known.cost), precedence: precedence.unwrap_or(known.precedence), ..known }
+    let cost = frame
+        .header(key::COST)
+        .and_then(<[u8]>::first_chunk)
+        .map(|cost| u16::from_le_bytes(*cost));
+    let precedence = frame
+        .header(key::PRECEDENCE)
+        .and_then(<[u8]>::first)
+        .and_then(|precedence| match precedence {
+            0 => Some(Precedence::Default),
+            1 => Some(Precedence::Required),
+            2 => Some(Precedence::Failed),
+            _ => None,
+        });
+    Weight {
+        cost: cost.unwrap_or(known.cost),
+        precedence: precedence.unwrap_or(known.precedence),
+        ..known
+    }
 }
 
 /// The binding that a message names by connection id and token.
 fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
-    match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
+    match frame
+        .u32(key::CONNECTION)
+        .and_then(|connection| channel.entry(connection))
+    {
         Some(ConnectionEntry::Binding(binding)) if binding.token == frame.body() => Some(binding),
         _ => None,
     }
@@ -222,7 +311,9 @@ pub(crate) fn unbind(core: &RouterCore, channel: &Channel, frame: &Frame) {
 
 /// Changes cost and precedence.
 pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame) {
-    let Some(binding) = binding_of(channel, frame) else { return };
+    let Some(binding) = binding_of(channel, frame) else {
+        return;
+    };
     let known = binding.wanted();
     let weight = weight(frame, known);
     if weight != known && binding.is_listed() && binding.want(weight) {

@@ -25,7 +25,8 @@ pub(crate) struct Binding {
     is_closed: AtomicBool,
 }
 
-/// The last cost and precedence that the host requested. At most one update is written at a time, however often the host requests one.
+/// The last cost and precedence that the host requested. At most one update is written at a time,
+/// however often the host requests one.
 #[derive(Default)]
 struct PendingUpdate {
     wanted: Option<Weight>,
@@ -43,7 +44,8 @@ pub(crate) struct BindRequest {
     pub connection: u32,
     pub session: Id<Session>,
     pub service: Id<Service>,
-    /// The session's token as the SDK sent it. The SDK assigns a Dial to its listener by these bytes.
+    /// The session's token as the SDK sent it. The SDK assigns a Dial to its listener by these
+    /// bytes.
     pub token: Vec<u8>,
     /// The instance id by which it can be dialed; blank: none.
     pub instance: String,
@@ -77,7 +79,10 @@ impl Binding {
 
     /// The weight by which it is chosen, including its dynamic cost.
     pub(crate) fn weight(&self) -> Weight {
-        Weight { dynamic_cost: self.dynamic_cost(), ..*self.weight.lock() }
+        Weight {
+            dynamic_cost: self.dynamic_cost(),
+            ..*self.weight.lock()
+        }
     }
 
     /// Takes over cost and precedence from its record.
@@ -91,15 +96,16 @@ impl Binding {
         self.update.lock().wanted.unwrap_or_else(|| self.weight())
     }
 
-    /// Records the cost and precedence that the host requests. Returns true if no update is being written: the caller then writes what
-    /// [`Binding::next_update`] returns, until that is `None`.
+    /// Records the cost and precedence that the host requests. Returns true if no update is being
+    /// written: the caller then writes what [`Binding::next_update`] returns, until that is `None`.
     pub(crate) fn want(&self, weight: Weight) -> bool {
         let mut update = self.update.lock();
         (update.wanted, update.is_new) = (Some(weight), true);
         !std::mem::replace(&mut update.is_writing, true)
     }
 
-    /// The next cost and precedence to write. `None` means that nothing is left to write, and ends the update.
+    /// The next cost and precedence to write. `None` means that nothing is left to write, and ends
+    /// the update.
     pub(crate) fn next_update(&self) -> Option<Weight> {
         let mut update = self.update.lock();
         if !std::mem::take(&mut update.is_new) {

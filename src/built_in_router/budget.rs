@@ -1,11 +1,13 @@
-//! The budget of bytes that all channels together may queue in memory, and the account that each identity and remote router has in it.
+//! The budget of bytes that all channels together may queue in memory, and the account that each
+//! identity and remote router has in it.
 //!
-//! An account may hold half of what is free, so that whoever fills up the budget leaves room for others; one that holds nothing may take one
-//! longer message, as long as a part of the budget stays free for short ones. This is the dynamic threshold of `send_queue.rs`, by owner.
+//! An account may hold half of what is free, so that whoever fills up the budget leaves room for
+//! others; one that holds nothing may take one longer message, as long as a part of the budget
+//! stays free for short ones. This is the dynamic threshold of `send_queue.rs`, by owner.
 //!
-//! Invariant: `used` is the number of bytes that the accounts hold. Bytes of messages that must not be dropped (the end of a
-//! connection, answers) are taken even beyond the limit. These messages are small, and their number is bounded by the numbers of channels
-//! and circuits.
+//! Invariant: `used` is the number of bytes that the accounts hold. Bytes of messages that must not
+//! be dropped (the end of a connection, answers) are taken even beyond the limit. These messages
+//! are small, and their number is bounded by the numbers of channels and circuits.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,7 +25,8 @@ use super::counters::Counter;
 /// One waiter is woken for about this many bytes given back.
 const SHARE: usize = 16 << 10;
 
-/// This fraction of the budget is left free by messages that are longer than the share of their account.
+/// This fraction of the budget is left free by messages that are longer than the share of their
+/// account.
 const LEFT_FREE: usize = 16;
 
 /// A budget of bytes.
@@ -64,7 +67,10 @@ impl Budget {
     /// Forgets the account of an owner unless it is in use.
     fn forget(&self, owner: &str) {
         let mut accounts = self.accounts.lock();
-        if accounts.get(owner).is_some_and(|account| account.strong_count() == 0) {
+        if accounts
+            .get(owner)
+            .is_some_and(|account| account.strong_count() == 0)
+        {
             accounts.remove(owner);
         }
     }
@@ -77,7 +83,8 @@ impl Budget {
         self.limit.saturating_sub(self.used())
     }
 
-    /// Whether so much is used that those who hold most and do not read are cut off: more than half. One account alone never holds so much.
+    /// Whether so much is used that those who hold most and do not read are cut off: more than
+    /// half. One account alone never holds so much.
     pub(crate) fn is_short(&self) -> bool {
         self.free() < self.limit / 2
     }
@@ -90,7 +97,9 @@ impl Budget {
     /// Takes bytes if the limit allows it. Returns whether they were taken.
     fn try_take(&self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).is_ok()
+        self.used
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, take)
+            .is_ok()
     }
 
     /// Gives bytes back and wakes some waiters.
@@ -115,7 +124,9 @@ impl Budget {
             self.waiting.store(waiters.len(), Ordering::Release);
             woken
         };
-        woken.iter().for_each(|waiter: &Arc<Notify>| waiter.notify_one());
+        woken
+            .iter()
+            .for_each(|waiter: &Arc<Notify>| waiter.notify_one());
     }
 
     /// Wakes `waiter` once bytes are given back; spurious wake-ups are possible.
@@ -128,7 +139,8 @@ impl Budget {
     }
 }
 
-/// The account of an identity or a remote router: the bytes that wait for it, and those of the messages that it has begun to send.
+/// The account of an identity or a remote router: the bytes that wait for it, and those of the
+/// messages that it has begun to send.
 pub(crate) struct Account {
     owner: String,
     pub budget: Arc<Budget>,
@@ -146,7 +158,11 @@ impl Drop for Hold<'_> {
 
 impl Account {
     fn new(owner: String, budget: Arc<Budget>) -> Self {
-        Self { owner, budget, held: AtomicUsize::new(0) }
+        Self {
+            owner,
+            budget,
+            held: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -172,7 +188,11 @@ impl Account {
     /// Takes bytes if there is room for them. Returns whether they were taken.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let taken = |held| self.fits(held, bytes).then(|| held + bytes);
-        if self.held.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_err() {
+        if self
+            .held
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken)
+            .is_err()
+        {
             return false;
         }
         let is_taken = self.budget.try_take(bytes);
@@ -239,7 +259,9 @@ mod tests {
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|owner| budget.account(owner));
         assert!(!a.try_take(61), "a sixteenth stays free for others");
         assert!(a.try_take(32) && !a.try_take(1), "half of what is free");
-        assert!(b.try_take(28) && !c.try_take(3) && c.try_take(2) && !d.try_take(2) && d.try_take(1));
+        assert!(
+            b.try_take(28) && !c.try_take(3) && c.try_take(2) && !d.try_take(2) && d.try_take(1)
+        );
         assert_eq!((budget.used(), a.held(), b.held()), (63, 32, 28));
         a.hand_over(&b, 32);
         assert_eq!((budget.used(), a.held(), b.held()), (63, 0, 60));

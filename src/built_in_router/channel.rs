@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    binding::Binding, circuit::Circuit, circuit_side::CircuitSide, info::ChannelInfo, pending_dial::PendingDial, send_queue::SendQueue,
+    binding::Binding, circuit::Circuit, circuit_side::CircuitSide, info::ChannelInfo,
+    pending_dial::PendingDial, send_queue::SendQueue,
 };
 use crate::{
     clock::Timestamp,
@@ -31,7 +32,8 @@ pub(crate) struct Channel {
     pub outbox: SendQueue,
     /// How many unknown session tokens came in a row.
     pub unknown_tokens: AtomicUsize,
-    /// How many tokens that name no session were looked up and were unknown, or are being looked up.
+    /// How many tokens that name no session were looked up and were unknown, or are being looked
+    /// up.
     pub searched_tokens: AtomicUsize,
     table: Mutex<Table>,
     sequence: AtomicI32,
@@ -98,10 +100,13 @@ impl Channel {
         }
     }
 
-    /// The sequence number of the next message we send: never negative and never 0, which means none.
+    /// The sequence number of the next message we send: never negative and never 0, which means
+    /// none.
     pub(crate) fn next_sequence(&self) -> i32 {
         let next = |sequence: i32| Some(sequence.checked_add(1).unwrap_or(1));
-        self.sequence.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(1)
+        self.sequence
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .unwrap_or(1)
     }
 
     /// Sends a control message. Closes the channel if the peer does not read its control messages.
@@ -116,7 +121,8 @@ impl Channel {
         self.table.lock().connections.get(&connection).cloned()
     }
 
-    /// Assigns a meaning to a connection id. Returns false if the id is in use or the channel is closed.
+    /// Assigns a meaning to a connection id. Returns false if the id is in use or the channel is
+    /// closed.
     pub(crate) fn enter(&self, connection: u32, entry: ConnectionEntry) -> bool {
         let mut table = self.table.lock();
         if table.is_closed || table.connections.contains_key(&connection) {
@@ -145,7 +151,8 @@ impl Channel {
     /// Frees a connection id that refers to this circuit.
     pub(crate) fn forget_circuit(&self, connection: u32, circuit: &Arc<Circuit>) {
         let mut table = self.table.lock();
-        if matches!(table.connections.get(&connection), Some(ConnectionEntry::End(known, _)) if Arc::ptr_eq(known, circuit)) {
+        if matches!(table.connections.get(&connection), Some(ConnectionEntry::End(known, _)) if Arc::ptr_eq(known, circuit))
+        {
             table.connections.remove(&connection);
         }
     }
@@ -153,12 +160,14 @@ impl Channel {
     /// Frees the connection id of this binding.
     pub(crate) fn forget_binding(&self, binding: &Arc<Binding>) {
         let mut table = self.table.lock();
-        if matches!(table.connections.get(&binding.connection), Some(ConnectionEntry::Binding(known)) if Arc::ptr_eq(known, binding)) {
+        if matches!(table.connections.get(&binding.connection), Some(ConnectionEntry::Binding(known)) if Arc::ptr_eq(known, binding))
+        {
             table.connections.remove(&binding.connection);
         }
     }
 
-    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `limit` unanswered Dials.
+    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has
+    /// `limit` unanswered Dials.
     pub(crate) fn expect(&self, sequence: i32, dialing: PendingDial, limit: usize) -> bool {
         let mut table = self.table.lock();
         let takes = !table.is_closed && table.dials.len() < limit;
@@ -177,7 +186,11 @@ impl Channel {
     pub(crate) fn dial_refused(&self, circuit: &Arc<Circuit>, frame: &Frame) {
         let dialing = {
             let mut table = self.table.lock();
-            let sequence = table.dials.iter().find(|(_, dialing)| dialing.is_for(circuit)).map(|(sequence, _)| *sequence);
+            let sequence = table
+                .dials
+                .iter()
+                .find(|(_, dialing)| dialing.is_for(circuit))
+                .map(|(sequence, _)| *sequence);
             sequence.and_then(|sequence| table.dials.remove(&sequence))
         };
         if let Some(dialing) = dialing {
@@ -190,7 +203,10 @@ impl Channel {
         let (entries, dials) = {
             let mut table = self.table.lock();
             table.is_closed = true;
-            (std::mem::take(&mut table.connections), std::mem::take(&mut table.dials))
+            (
+                std::mem::take(&mut table.connections),
+                std::mem::take(&mut table.dials),
+            )
         };
         // After the lock is released: the task that waits for a Dial uses this table.
         drop(dials);

@@ -1,4 +1,5 @@
-//! A circuit: two ends, the sessions that they depend on, and counters. A circuit has no task of its own.
+//! A circuit: two ends, the sessions that they depend on, and counters. A circuit has no task of
+//! its own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -96,9 +97,10 @@ impl Circuit {
         self.host.get()
     }
 
-    /// Completes the circuit with its host end, and calls `answer`, which queues the answers to both ends. Returns the host end if the
-    /// circuit was closed in the meantime. The lock of the state is held during the call. So a task that closes the circuit either finds it
-    /// pending and answers the Connect itself, or finds the answers queued.
+    /// Completes the circuit with its host end, and calls `answer`, which queues the answers to
+    /// both ends. Returns the host end if the circuit was closed in the meantime. The lock of the
+    /// state is held during the call. So a task that closes the circuit either finds it pending and
+    /// answers the Connect itself, or finds the answers queued.
     pub(crate) fn establish(&self, host: HostEnd, answer: impl FnOnce()) -> Result<(), HostEnd> {
         let mut state = self.state.lock();
         if *state != State::Pending {
@@ -149,7 +151,8 @@ impl Circuit {
         self.host.get().is_some() && !self.is_inside()
     }
 
-    /// The circuit as administrators see it, at this router; `None` until the host has answered, and if it goes over other routers.
+    /// The circuit as administrators see it, at this router; `None` until the host has answered,
+    /// and if it goes over other routers.
     pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
         let binding = host.binding.as_ref()?;
@@ -158,7 +161,10 @@ impl Circuit {
             identity_id: end.channel.identity.to_string(),
             api_session_id: end.channel.api_session.to_string(),
             session_id: session.to_string(),
-            channel: Some(ChannelEndInfo { channel_id: end.channel.number.to_string(), connection: end.connection }),
+            channel: Some(ChannelEndInfo {
+                channel_id: end.channel.number.to_string(),
+                connection: end.connection,
+            }),
             sent: Some(sent),
         };
         Some(CircuitInfo {

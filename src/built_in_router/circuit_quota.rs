@@ -1,4 +1,5 @@
-//! The bound of open circuits: in all, and of one identity that dials. The built-in router and the control channel share it.
+//! The bound of open circuits: in all, and of one identity that dials. The built-in router and the
+//! control channel share it.
 //!
 //! A circuit between them is counted once, where its client is.
 
@@ -26,24 +27,40 @@ struct Open {
 
 impl CircuitQuota {
     pub(crate) fn new(config: &config::RouterConfig) -> Arc<Self> {
-        let open = Open { count: 0, by_identity: IdentityQuota::new(config.max_circuits_per_identity) };
-        Arc::new(Self { max: config.max_circuits, open: Mutex::new(open) })
+        let open = Open {
+            count: 0,
+            by_identity: IdentityQuota::new(config.max_circuits_per_identity),
+        };
+        Arc::new(Self {
+            max: config.max_circuits,
+            open: Mutex::new(open),
+        })
     }
 
     /// Counts one more circuit of an identity, as long as the result lives.
     ///
     /// # Errors
     /// There are too many circuits, in all or of the identity.
-    pub(crate) fn take(self: &Arc<Self>, identity: &Id<Identity>) -> Result<CircuitPermit, RequestFailure> {
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        identity: &Id<Identity>,
+    ) -> Result<CircuitPermit, RequestFailure> {
         let mut open = self.open.lock();
         if open.count >= self.max {
-            return Err(RequestFailure::busy("too many circuits are open: router.max-circuits limits them"));
+            return Err(RequestFailure::busy(
+                "too many circuits are open: router.max-circuits limits them",
+            ));
         }
         if !open.by_identity.take(identity.as_str(), 1) {
-            return Err(RequestFailure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
+            return Err(RequestFailure::busy(
+                "the identity has as many circuits as router.max-circuits-per-identity allows",
+            ));
         }
         open.count += 1;
-        Ok(CircuitPermit { quota: self.clone(), identity: identity.clone() })
+        Ok(CircuitPermit {
+            quota: self.clone(),
+            identity: identity.clone(),
+        })
     }
 }
 

@@ -69,7 +69,14 @@ pub struct RouterContext {
 
 impl RouterContext {
     fn authorizer(&self) -> SessionAuthorizer {
-        let Self { store, access, posture, sessions, clock, .. } = self;
+        let Self {
+            store,
+            access,
+            posture,
+            sessions,
+            clock,
+            ..
+        } = self;
         SessionAuthorizer {
             store: store.clone(),
             access: access.clone(),
@@ -100,7 +107,14 @@ pub struct Times {
 impl Default for Times {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60), stalled: seconds(10), refresh: seconds(1) }
+        Self {
+            hello: seconds(5),
+            dial: seconds(5),
+            refusal: seconds(1),
+            stall: seconds(60),
+            stalled: seconds(10),
+            refresh: seconds(1),
+        }
     }
 }
 
@@ -125,8 +139,8 @@ pub(crate) struct RouterCore {
     pub authorizer: SessionAuthorizer,
     pub times: Times,
     pub room: QueueBounds,
-    /// The maximum length of a message in bytes. One that is longer than what may wait for a channel, or than the memory budget, would wait for
-    /// ever.
+    /// The maximum length of a message in bytes. One that is longer than what may wait for a
+    /// channel, or than the memory budget, would wait for ever.
     pub max_message: usize,
     pub budget: Arc<Budget>,
     pub requests: Arc<RequestBudget>,
@@ -140,7 +154,8 @@ pub(crate) struct RouterCore {
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
     pub ids: IdGenerator,
-    /// The links to remote routers, the ends of circuits over them, and the circuits from one to another.
+    /// The links to remote routers, the ends of circuits over them, and the circuits from one to
+    /// another.
     pub links: LinkRegistry,
     pub endpoints: ByCircuit<LinkEndpoint>,
     pub transits: ByCircuit<Transit>,
@@ -151,9 +166,14 @@ pub(crate) struct RouterCore {
 impl RouterCore {
     pub(crate) fn new(context: RouterContext, times: Times) -> Self {
         let config = &context.config;
-        let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
+        let room = QueueBounds {
+            queue: config.max_circuit_kib << 10,
+            channel: config.max_channel_mib << 20,
+        };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
-        let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS).min(room.channel);
+        let max_message = (config.max_message_mib << 20)
+            .min((config.max_total_mib << 20) / PARTS)
+            .min(room.channel);
         Self {
             registry: CircuitRegistry::new(config),
             times,
@@ -195,19 +215,30 @@ impl RouterCore {
         if self.is_stopping.load(Ordering::Acquire) {
             return Some(RequestFailure::busy("the router is stopping"));
         }
-        self.is_disabled.load(Ordering::Acquire).then(|| RequestFailure::busy("the router is disabled"))
+        self.is_disabled
+            .load(Ordering::Acquire)
+            .then(|| RequestFailure::busy("the router is disabled"))
     }
 
-    /// Ends a circuit. The side that ended it (`from`) gets no message. The other end gets the message that `last` makes for its connection
-    /// id, after all data queued for that end.
-    pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
-        let Some(was_pending) = circuit.close() else { return };
+    /// Ends a circuit. The side that ended it (`from`) gets no message. The other end gets the
+    /// message that `last` makes for its connection id, after all data queued for that end.
+    pub(crate) fn end_circuit(
+        &self,
+        circuit: &Arc<Circuit>,
+        from: Option<CircuitSide>,
+        last: impl Fn(u32) -> Frame,
+    ) {
+        let Some(was_pending) = circuit.close() else {
+            return;
+        };
         self.registry.remove_circuit(circuit);
         if !was_pending {
             self.counters.circuits_closed.increment();
         }
         for side in [CircuitSide::Client, CircuitSide::Host] {
-            let Some(end) = circuit.end(side) else { continue };
+            let Some(end) = circuit.end(side) else {
+                continue;
+            };
             let outbox = &end.channel.outbox;
             end.channel.forget_circuit(end.connection, circuit);
             if from == Some(side) {
@@ -216,7 +247,14 @@ impl RouterCore {
             }
             let frame = last(end.connection);
             let answers_connect = was_pending && side == CircuitSide::Client;
-            outbox.push(end.queue, if answers_connect { frame.with_reply_for(circuit.request) } else { frame });
+            outbox.push(
+                end.queue,
+                if answers_connect {
+                    frame.with_reply_for(circuit.request)
+                } else {
+                    frame
+                },
+            );
             outbox.finish(end.queue);
         }
         if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
@@ -229,21 +267,29 @@ impl RouterCore {
 
     /// Ends a circuit and tells both ends why.
     pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &RequestFailure) {
-        self.end_circuit(circuit, None, |connection| message::closed(connection, failure));
+        self.end_circuit(circuit, None, |connection| {
+            message::closed(connection, failure)
+        });
     }
 
-    /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its circuits continue.
+    /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its
+    /// circuits continue.
     pub(crate) fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&RequestFailure>) {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
-                self.records.remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
+                self.records
+                    .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
             }
         }
     }
 
     /// Ends a binding but keeps its terminator. Returns false if it had ended before.
-    pub(crate) fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&RequestFailure>) -> bool {
+    pub(crate) fn drop_binding(
+        &self,
+        binding: &Arc<Binding>,
+        failure: Option<&RequestFailure>,
+    ) -> bool {
         if !binding.close() {
             return false;
         }
@@ -251,7 +297,9 @@ impl RouterCore {
         binding.channel.forget_binding(binding);
         self.online().set_dynamic_cost(binding.id.as_str(), 0);
         if let Some(failure) = failure {
-            binding.channel.send(message::closed(binding.connection, failure));
+            binding
+                .channel
+                .send(message::closed(binding.connection, failure));
         }
         true
     }
@@ -268,12 +316,17 @@ impl RouterCore {
             match entry {
                 ConnectionEntry::Binding(binding) => self.end_binding(&binding, None),
                 ConnectionEntry::End(circuit, CircuitSide::Client) => {
-                    self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
+                    self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| {
+                        message::closed(connection, failure)
+                    });
                 }
-                // A host that has not answered its Dial is not yet an end of the circuit: the dialing task tries another host.
+                // A host that has not answered its Dial is not yet an end of the circuit: the
+                // dialing task tries another host.
                 ConnectionEntry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
-                        self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));
+                        self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| {
+                            message::closed(connection, failure)
+                        });
                     }
                 }
             }
@@ -285,21 +338,42 @@ impl RouterCore {
         self.ended.notify_waiters();
     }
 
-    /// Ends the channel or link of a peer that has read nothing for longer than `stalled`: one of the account that holds most of those whose
-    /// peers do not read at present, and of its channels the one that has read nothing for the longest time. While that account has time left,
-    /// no other is cut off in its place. Called when the memory budget is short.
+    /// Ends the channel or link of a peer that has read nothing for longer than `stalled`: one of
+    /// the account that holds most of those whose peers do not read at present, and of its channels
+    /// the one that has read nothing for the longest time. While that account has time left, no
+    /// other is cut off in its place. Called when the memory budget is short.
     pub(crate) fn cut_off(&self) {
-        let channels = self.registry.everything().channels.into_iter().map(Holder::Channel);
-        let links = self.links.all().into_iter().filter_map(|link| Some(Holder::Link(link.payloads()?, link)));
-        let pausing = channels.chain(links).filter(|holder| holder.outbox().stalled() > self.times.stalled / 10);
-        let most = pausing.max_by_key(|holder| (holder.outbox().account.held(), holder.outbox().stalled()));
-        let Some(holder) = most.filter(|holder| holder.outbox().stalled() > self.times.stalled) else { return };
+        let channels = self
+            .registry
+            .everything()
+            .channels
+            .into_iter()
+            .map(Holder::Channel);
+        let links = self
+            .links
+            .all()
+            .into_iter()
+            .filter_map(|link| Some(Holder::Link(link.payloads()?, link)));
+        let pausing = channels
+            .chain(links)
+            .filter(|holder| holder.outbox().stalled() > self.times.stalled / 10);
+        let most = pausing
+            .max_by_key(|holder| (holder.outbox().account.held(), holder.outbox().stalled()));
+        let Some(holder) = most.filter(|holder| holder.outbox().stalled() > self.times.stalled)
+        else {
+            return;
+        };
         let (stalled, held) = (holder.outbox().stalled(), holder.outbox().account.held());
         self.counters.cut_off.increment();
         match holder {
             Holder::Channel(channel) => {
                 tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, held, "the memory budget is short: the channel of a peer that does not read is closed");
-                self.end_channel(&channel, &RequestFailure::busy("the peer does not read, and the memory budget is used up"));
+                self.end_channel(
+                    &channel,
+                    &RequestFailure::busy(
+                        "the peer does not read, and the memory budget is used up",
+                    ),
+                );
             }
             Holder::Link(_, link) => {
                 tracing::warn!(
@@ -317,7 +391,8 @@ impl RouterCore {
     /// Publishes the dynamic cost of a binding.
     pub(crate) fn show_cost(&self, binding: &Binding) {
         if binding.is_open() {
-            self.online().set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());
+            self.online()
+                .set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());
         }
     }
 }

@@ -25,7 +25,8 @@ impl Counter {
     }
 }
 
-/// The events since the router started. The pauses of readers are counted in `Budget`, which the queues of all channels share.
+/// The events since the router started. The pauses of readers are counted in `Budget`, which the
+/// queues of all channels share.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub channels_opened: Counter,
@@ -48,13 +49,21 @@ pub(crate) struct Counters {
 impl Counters {
     /// Counts bytes of data received from one side of a circuit.
     pub(crate) fn relayed(&self, from: CircuitSide, bytes: usize) {
-        let counter = if from == CircuitSide::Client { &self.client_bytes } else { &self.host_bytes };
+        let counter = if from == CircuitSide::Client {
+            &self.client_bytes
+        } else {
+            &self.host_bytes
+        };
         counter.add(bytes as u64);
     }
 
     /// Counts a dial without a circuit: refused for lack of a right, or failed for another reason.
     pub(crate) fn dial_without_circuit(&self, failure: &RequestFailure) {
-        let counter = if failure.reason.text().is_some() { &self.dials_refused } else { &self.dials_failed };
+        let counter = if failure.reason.text().is_some() {
+            &self.dials_refused
+        } else {
+            &self.dials_failed
+        };
         counter.increment();
     }
 
@@ -81,7 +90,8 @@ impl Counters {
     }
 }
 
-/// The counters and gauges of the built-in router. The counters say "since the start": they only grow, and are 0 when the controller starts.
+/// The counters and gauges of the built-in router. The counters say "since the start": they only
+/// grow, and are 0 when the controller starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TrafficDetail")]
@@ -94,11 +104,13 @@ pub struct TrafficInfo {
     pub channels_closed: u64,
     /// Connections whose hello was refused, since the start.
     pub hellos_refused: u64,
-    /// Connections that ended, or reached the time limit, before a complete hello arrived, since the start.
+    /// Connections that ended, or reached the time limit, before a complete hello arrived, since
+    /// the start.
     pub hellos_missing: u64,
     /// Connections that were closed because a message could not be read, since the start.
     pub malformed: u64,
-    /// Channels that were closed because the memory limit was reached and their client read nothing, since the start.
+    /// Channels that were closed because the memory limit was reached and their client read
+    /// nothing, since the start.
     pub cut_off: u64,
     /// Bindings that are open now; each has one terminator.
     pub binds: u64,
@@ -122,7 +134,8 @@ pub struct TrafficInfo {
     pub client_bytes: u64,
     /// Bytes of data from hosts to clients, since the start.
     pub host_bytes: u64,
-    /// How often reading from a channel paused because a queue had no room for its messages, since the start.
+    /// How often reading from a channel paused because a queue had no room for its messages, since
+    /// the start.
     pub reader_pauses: u64,
     /// Bytes that are queued now, of all channels.
     pub queued_bytes: u64,

@@ -24,8 +24,12 @@ pub(crate) struct DynamicCost {
 impl DynamicCost {
     /// The current cost.
     pub(crate) fn value(&self) -> u16 {
-        let circuits = self.circuits.load(Ordering::Relaxed).saturating_mul(CIRCUIT);
-        u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed))).unwrap_or(u16::MAX)
+        let circuits = self
+            .circuits
+            .load(Ordering::Relaxed)
+            .saturating_mul(CIRCUIT);
+        u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed)))
+            .unwrap_or(u16::MAX)
     }
 
     pub(crate) fn dial_failed(&self) {
@@ -50,6 +54,10 @@ impl DynamicCost {
 
     fn change_failures(&self, change: impl Fn(u32) -> u32) {
         // Cannot fail: the closure always returns `Some`.
-        let _ = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failures| Some(change(failures)));
+        let _ = self
+            .failures
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failures| {
+                Some(change(failures))
+            });
     }
 }

@@ -1,4 +1,5 @@
-//! The queues of one channel and their order. Without locks and waiting, which are in `send_queue.rs`.
+//! The queues of one channel and their order. Without locks and waiting, which are in
+//! `send_queue.rs`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -82,7 +83,9 @@ impl FairQueues {
 
     /// Appends a message to a queue.
     pub(crate) fn append(&mut self, id: QueueId, frame: Frame) {
-        let Some(queue) = self.queues.get_mut(&id) else { return };
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
         if queue.messages.is_empty() {
             self.turns.push_back(id);
         }
@@ -91,7 +94,9 @@ impl FairQueues {
 
     /// Finishes a queue: it is removed once it is empty.
     pub(crate) fn finish(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get_mut(&id) else { return };
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return;
+        };
         queue.is_finished = true;
         queue.wake();
         if queue.messages.is_empty() {
@@ -99,8 +104,13 @@ impl FairQueues {
         }
     }
 
-    /// Takes messages for about one write. `number` gives them their sequence numbers. Returns their bytes.
-    pub(crate) fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
+    /// Takes messages for about one write. `number` gives them their sequence numbers. Returns
+    /// their bytes.
+    pub(crate) fn take(
+        &mut self,
+        batch: &mut Vec<Frame>,
+        number: &mut impl FnMut(&mut Frame),
+    ) -> usize {
         let mut taken = 0;
         while taken < BATCH
             && let Some(mut frame) = self.control.pop_front()
@@ -119,10 +129,18 @@ impl FairQueues {
             && let Some(id) = self.turns.pop_front()
         {
             let is_alone = self.turns.is_empty();
-            let Some(queue) = self.queues.get_mut(&id) else { continue };
-            queue.credit = if is_alone { usize::MAX } else { queue.credit.saturating_add(BYTES_PER_TURN) };
+            let Some(queue) = self.queues.get_mut(&id) else {
+                continue;
+            };
+            queue.credit = if is_alone {
+                usize::MAX
+            } else {
+                queue.credit.saturating_add(BYTES_PER_TURN)
+            };
             while taken < BATCH
-                && let Some(mut frame) = queue.messages.pop_front_if(|frame| frame.len() <= queue.credit)
+                && let Some(mut frame) = queue
+                    .messages
+                    .pop_front_if(|frame| frame.len() <= queue.credit)
             {
                 let bytes = frame.len() + OVERHEAD;
                 queue.credit -= frame.len();
@@ -144,14 +162,19 @@ impl FairQueues {
         taken
     }
 
-    /// Removes all messages and queues. Returns the bytes of the messages; those that are reserved or taken still count.
+    /// Removes all messages and queues. Returns the bytes of the messages; those that are reserved
+    /// or taken still count.
     pub(crate) fn drop_queued(&mut self) -> usize {
         self.control.clear();
         self.turns.clear();
         self.waiting.clear();
         let mut freed = 0;
         for queue in std::mem::take(&mut self.queues).into_values() {
-            freed += queue.messages.iter().map(|message| message.len() + OVERHEAD).sum::<usize>();
+            freed += queue
+                .messages
+                .iter()
+                .map(|message| message.len() + OVERHEAD)
+                .sum::<usize>();
             queue.wake();
         }
         self.bytes -= freed;

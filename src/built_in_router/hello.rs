@@ -33,14 +33,16 @@ const MAX_HELLO: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct ChannelPeer {
     pub address: Option<SocketAddr>,
-    /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove nothing.
+    /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove
+    /// nothing.
     pub leaf: Option<CertificateDer<'static>>,
 }
 
 impl ChannelPeer {
     /// Whether a line about this peer, which is not authenticated, may be logged.
     pub(crate) fn may_log(&self) -> bool {
-        self.address.is_none_or(|address| may_log(&network(address.ip()).to_string()))
+        self.address
+            .is_none_or(|address| may_log(&network(address.ip()).to_string()))
     }
 }
 
@@ -54,7 +56,11 @@ pub(crate) async fn serve(
     let hello = match read::hello(&mut stream, core.times.hello).await {
         Ok(hello) => hello,
         Err(stop) => {
-            let counter = if stop.is_malformed() { &core.counters.malformed } else { &core.counters.hellos_missing };
+            let counter = if stop.is_malformed() {
+                &core.counters.malformed
+            } else {
+                &core.counters.hellos_missing
+            };
             counter.increment();
             return tracing::debug!(address = ?peer.address, %stop, "no valid hello");
         }
@@ -79,7 +85,11 @@ pub(crate) async fn serve(
 }
 
 /// Opens a channel for the sender of a hello.
-fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<Channel>, &'static str> {
+fn open_channel(
+    core: &Arc<RouterCore>,
+    hello: &Frame,
+    peer: &ChannelPeer,
+) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -87,7 +97,9 @@ fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> st
         tracing::debug!(reason = %failure.text, "hello rejected");
         return Err("the router accepts no connections at the moment");
     }
-    let token = hello.text(key::SESSION_TOKEN).ok_or("a hello must carry the token of an API session")?;
+    let token = hello
+        .text(key::SESSION_TOKEN)
+        .ok_or("a hello must carry the token of an API session")?;
     let login = identify(core, hello, token, peer).map_err(|error| {
         tracing::warn!(%error, "an API session cannot be looked up");
         "the API session cannot be looked up at the moment"
@@ -99,10 +111,16 @@ fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> st
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }
-    channel.send(message::hello_accepted(hello, &channel.number.to_string(), &version, core.context.id.as_str()));
+    channel.send(message::hello_accepted(
+        hello,
+        &channel.number.to_string(),
+        &version,
+        core.context.id.as_str(),
+    ));
     core.counters.channels_opened.increment();
     core.online().channel_opened(channel.identity.as_str());
-    // A session that ended between its lookup and its entry into the registry was not reported to this channel.
+    // A session that ended between its lookup and its entry into the registry was not reported to
+    // this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
         core.end_channel(&channel, &RequestFailure::invalid_api_session());
         return Err("invalid API session");
@@ -112,14 +130,30 @@ fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> st
 }
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
-fn identify(core: &RouterCore, hello: &Frame, token: &str, peer: &ChannelPeer) -> Result<std::result::Result<ChannelLogin, &'static str>> {
+fn identify(
+    core: &RouterCore,
+    hello: &Frame,
+    token: &str,
+    peer: &ChannelPeer,
+) -> Result<std::result::Result<ChannelLogin, &'static str>> {
     let context = &core.context;
-    let Some(caller) = context.sessions.resolve(&context.store, token, context.clock.now())? else { return Ok(Err("invalid API session")) };
-    let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
+    let Some(caller) = context
+        .sessions
+        .resolve(&context.store, token, context.clock.now())?
+    else {
+        return Ok(Err("invalid API session"));
+    };
+    let Some(leaf) = peer
+        .leaf
+        .as_ref()
+        .and_then(|leaf| Certificate::from_der(leaf).ok())
+    else {
         return Ok(Err("a client certificate is needed"));
     };
     if !context.store.read(|tx| holds(tx, &caller.session, &leaf))? {
-        return Ok(Err("the client certificate does not belong to the API session"));
+        return Ok(Err(
+            "the client certificate does not belong to the API session",
+        ));
     }
     Ok(Ok(ChannelLogin {
         number: core.number(),
@@ -127,23 +161,36 @@ fn identify(core: &RouterCore, hello: &Frame, token: &str, peer: &ChannelPeer) -
         api_session: caller.session.id.clone(),
         token: token.to_owned(),
         address: peer.address,
-        hello: String::from_utf8_lossy(hello.body()).chars().take(MAX_HELLO).collect(),
+        hello: String::from_utf8_lossy(hello.body())
+            .chars()
+            .take(MAX_HELLO)
+            .collect(),
         since: context.clock.now(),
     }))
 }
 
 /// Reads and writes until the channel ends.
-async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+async fn run(
+    core: Arc<RouterCore>,
+    channel: Arc<Channel>,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
     let (read, write) = split(stream);
     let writing = tokio::spawn({
         let channel = channel.clone();
         async move {
-            let written = writer::run(&channel.outbox, |frame| frame.set_sequence(channel.next_sequence()), write).await;
+            let written = writer::run(
+                &channel.outbox,
+                |frame| frame.set_sequence(channel.next_sequence()),
+                write,
+            )
+            .await;
             if let Err(error) = &written {
                 tracing::debug!(channel = channel.number, %error, "writing failed");
             }
-            // While the router stops, the peer closes the connection when it has read everything. What it sends until then is read: if the
-            // connection were closed before, the system would drop data that is on the way to the peer.
+            // While the router stops, the peer closes the connection when it has read everything.
+            // What it sends until then is read: if the connection were closed before, the system
+            // would drop data that is on the way to the peer.
             channel.is_written.store(written.is_ok(), Ordering::Release);
             if written.is_err() || !channel.outbox.is_draining() {
                 // Messages read from now on could not be answered.
@@ -161,7 +208,10 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, stream: impl AsyncRea
         }
         () = channel.closed() => "the channel was closed".into(),
     };
-    core.end_channel(&channel, &RequestFailure::internal(format!("the peer has left: {reason}")));
+    core.end_channel(
+        &channel,
+        &RequestFailure::internal(format!("the peer has left: {reason}")),
+    );
     // The queue is closed: the writer ends, unless it is blocked on the socket.
     writing.abort();
     drop(writing.await);

@@ -15,11 +15,13 @@ const MEASURE: Duration = Duration::from_secs(10);
 const ACTIVE: u32 = 3;
 /// The cost of failed dials is reduced every this many intervals.
 const REDUCE_FAILURES: u32 = 6;
-/// How long a stop waits for circuits over remote routers. Their other ends do not stop with this controller, and neither their routers nor
-/// the network in between tell whether they have anything left to deliver: an idle one would hold every stop for `drain-timeout`. With the
-/// time for hosts a stop with routers takes less than two seconds.
+/// How long a stop waits for circuits over remote routers. Their other ends do not stop with this
+/// controller, and neither their routers nor the network in between tell whether they have anything
+/// left to deliver: an idle one would hold every stop for `drain-timeout`. With the time for hosts
+/// a stop with routers takes less than two seconds.
 const OVER_ROUTERS: Duration = Duration::from_millis(500);
-/// How long channels may take to send what is queued, then to send the messages that were begun, and clients then to read and close.
+/// How long channels may take to send what is queued, then to send the messages that were begun,
+/// and clients then to read and close.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the periodic work as long as the router runs.
@@ -29,50 +31,88 @@ pub(crate) async fn run(core: Arc<RouterCore>) {
     for round in 0_u32.. {
         ticks.tick().await;
         let open = core.registry.everything();
-        open.circuits.iter().for_each(|circuit| circuit.traffic.measure(MEASURE.as_secs()));
-        core.transits.all().iter().for_each(|transit| transit.traffic.measure(MEASURE.as_secs()));
+        open.circuits
+            .iter()
+            .for_each(|circuit| circuit.traffic.measure(MEASURE.as_secs()));
+        core.transits
+            .all()
+            .iter()
+            .for_each(|transit| transit.traffic.measure(MEASURE.as_secs()));
         if round % ACTIVE == 0 {
             keep_active(&core, &open);
         }
         if round % REDUCE_FAILURES == 0 {
-            open.bindings.iter().filter(|binding| binding.load().reduce_failures()).for_each(|binding| core.show_cost(binding));
+            open.bindings
+                .iter()
+                .filter(|binding| binding.load().reduce_failures())
+                .for_each(|binding| core.show_cost(binding));
         }
     }
 }
 
 /// Marks API sessions with an open channel as active, even without REST requests.
 pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
-    open.channels.iter().for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
+    open.channels
+        .iter()
+        .for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
 }
 
-/// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers [`OVER_ROUTERS`], then queued messages have
-/// [`FLUSH`] to be written. What is left is dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message
-/// when its channel ends, and takes the answer to its next hello for the rest of it. Then clients have [`FLUSH`] to read and to close. Go SDKs
-/// that host sometimes close only after five seconds: they wait until their last message is written to the channel that has ended.
+/// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers
+/// [`OVER_ROUTERS`], then queued messages have [`FLUSH`] to be written. What is left is dropped,
+/// except for messages that were begun: libziti 0.29.3 keeps a part of a message when its channel
+/// ends, and takes the answer to its next hello for the rest of it. Then clients have [`FLUSH`] to
+/// read and to close. Go SDKs that host sometimes close only after five seconds: they wait until
+/// their last message is written to the channel that has ended.
 ///
-/// If there are hosts, requests are answered for `refresh` after everything was written: libziti 0.29.3 reads its API session again when its
-/// channel ends. If that fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
+/// If there are hosts, requests are answered for `refresh` after everything was written: libziti
+/// 0.29.3 reads its API session again when its channel ends. If that fails, it forgets the session,
+/// and the Bind that it repeats in the meantime fails for good.
 pub(crate) async fn drain(core: &RouterCore) {
     core.is_stopping.store(true, Ordering::Release);
     let has_hosts = !core.registry.everything().bindings.is_empty();
     let began = Instant::now();
-    wait(core, began + OVER_ROUTERS, || core.registry.count_circuits() == 0).await;
-    wait(core, began + core.context.config.drain_timeout.duration(), || core.registry.count_circuits_here() == 0).await;
+    wait(core, began + OVER_ROUTERS, || {
+        core.registry.count_circuits() == 0
+    })
+    .await;
+    wait(
+        core,
+        began + core.context.config.drain_timeout.duration(),
+        || core.registry.count_circuits_here() == 0,
+    )
+    .await;
     let open = core.registry.everything();
     let failure = RequestFailure::busy("the router is stopping");
-    open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
-    // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
-    // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
-    open.channels.iter().for_each(|channel| channel.outbox.drain());
+    open.circuits
+        .iter()
+        .for_each(|circuit| core.fail_circuit(circuit, &failure));
+    // Hosts get no message about the end of a binding: hosts learn of it from the end of their
+    // channel. A host that is told about its binding alone binds again at once, and libziti 0.29
+    // crashes when the channel ends during that.
+    open.channels
+        .iter()
+        .for_each(|channel| channel.outbox.drain());
     let is_written = |channel: &Channel| channel.is_written.load(Ordering::Acquire);
     let are_all_written = || core.registry.all_channels(is_written);
     wait(core, Instant::now() + FLUSH, are_all_written).await;
-    core.registry.everything().channels.iter().for_each(|channel| channel.outbox.drop_queued());
+    core.registry
+        .everything()
+        .channels
+        .iter()
+        .for_each(|channel| channel.outbox.drop_queued());
     wait(core, Instant::now() + FLUSH, are_all_written).await;
     let written = Instant::now();
-    // A channel that was written and closed is gone. One that could not be written is not waited for.
-    wait(core, written + FLUSH, || core.registry.all_channels(|channel| !is_written(channel))).await;
-    core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
+    // A channel that was written and closed is gone. One that could not be written is not waited
+    // for.
+    wait(core, written + FLUSH, || {
+        core.registry.all_channels(|channel| !is_written(channel))
+    })
+    .await;
+    core.registry
+        .everything()
+        .channels
+        .iter()
+        .for_each(|channel| core.end_channel(channel, &failure));
     if has_hosts {
         sleep_until(written + core.times.refresh).await;
     }

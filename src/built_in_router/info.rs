@@ -61,12 +61,14 @@ pub struct ChannelEndInfo {
     pub connection: u32,
 }
 
-/// The data that one end of a circuit has sent, as counted by the built-in router or reported by its own router.
+/// The data that one end of a circuit has sent, as counted by the built-in router or reported by
+/// its own router.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SentInfo {
     /// Data bytes received from this end.
     pub bytes: u64,
-    /// Data bytes received per second, over the last measurement interval; `None` if its router has reported the bytes.
+    /// Data bytes received per second, over the last measurement interval; `None` if its router has
+    /// reported the bytes.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -83,7 +85,8 @@ pub struct LinkInfo {
     pub source_id: String,
     /// The router that accepted it.
     pub destination_id: String,
-    /// Whether both routers are connected to the controller, and the one that accepted it has confirmed it.
+    /// Whether both routers are connected to the controller, and the one that accepted it has
+    /// confirmed it.
     pub is_usable: bool,
     /// When the link was first reported to the controller.
     pub since: Timestamp,

@@ -1,4 +1,5 @@
-//! The messages between SDKs and a router: content types, header keys, and the messages that the router sends.
+//! The messages between SDKs and a router: content types, header keys, and the messages that the
+//! router sends.
 
 use serde_json::json;
 
@@ -22,7 +23,8 @@ pub mod kind {
     pub const HEALTH_EVENT: i32 = 60795;
     pub const TRACE_ROUTE: i32 = 60796;
     pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
-    /// Only from the router. From an SDK this number means [`UPDATE_TOKEN`], because some versions send that message with it.
+    /// Only from the router. From an SDK this number means [`UPDATE_TOKEN`], because some versions
+    /// send that message with it.
     pub const BIND_SUCCESS: i32 = 60800;
     pub const UPDATE_TOKEN_SUCCESS: i32 = 60801;
     pub const UPDATE_TOKEN_FAILURE: i32 = 60802;
@@ -68,7 +70,8 @@ pub mod key {
     pub const TRACE_REQUEST: i32 = 1019;
     pub const TRACE_ERROR: i32 = 1020;
     pub const LISTENER: i32 = 1021;
-    /// Flag. In a Bind: the SDK waits for BindSuccess; in the router's answer to a hello: the router sends it.
+    /// Flag. In a Bind: the SDK waits for BindSuccess; in the router's answer to a hello: the
+    /// router sends it.
     pub const BIND_SUCCESS: i32 = 1024;
     pub const MARKER: i32 = 1025;
     pub const CIRCUIT: i32 = 1026;
@@ -159,7 +162,13 @@ pub struct RequestFailure {
 
 impl RequestFailure {
     pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
-        Self { reason: FailureReason::Other, code, retry, text: text.into(), fault: DialFault::Other }
+        Self {
+            reason: FailureReason::Other,
+            code,
+            retry,
+            text: text.into(),
+            fault: DialFault::Other,
+        }
     }
 
     /// The same as the failure of an attempt to reach a host.
@@ -188,18 +197,24 @@ impl RequestFailure {
         Self::new(3, Retry::StartOver, "Invalid Session").with_reason(FailureReason::Session)
     }
 
-    /// The session no longer grants the right. SDKs get the same answer as for a deleted session: they create a new one, and the REST API
-    /// tells them why that fails.
+    /// The session no longer grants the right. SDKs get the same answer as for a deleted session:
+    /// they create a new one, and the REST API tells them why that fails.
     pub(crate) fn not_permitted(reason: FailureReason) -> Self {
         Self::invalid_session().with_reason(reason)
     }
 
     pub(crate) fn wrong_type() -> Self {
-        Self::new(4, Retry::Never, "the session is of the other type").with_reason(FailureReason::SessionType)
+        Self::new(4, Retry::Never, "the session is of the other type")
+            .with_reason(FailureReason::SessionType)
     }
 
     pub(crate) fn no_router() -> Self {
-        Self::new(5, Retry::StartOver, "identity and service may not both use this router").with_reason(FailureReason::Router)
+        Self::new(
+            5,
+            Retry::StartOver,
+            "identity and service may not both use this router",
+        )
+        .with_reason(FailureReason::Router)
     }
 
     pub(crate) fn no_service() -> Self {
@@ -225,14 +240,31 @@ impl RequestFailure {
 }
 
 /// The answer to an accepted hello.
-pub(crate) fn hello_accepted(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
-    let answer = Builder::reply(content::RESULT, hello).flag(common::SUCCESS, true).text(common::CONNECTION_ID, connection);
-    first(answer.text(common::VERSION, version).text(common::ID, router).flag(key::BIND_SUCCESS, true).empty())
+pub(crate) fn hello_accepted(
+    hello: &Frame,
+    connection: &str,
+    version: &str,
+    router: &str,
+) -> Frame {
+    let answer = Builder::reply(content::RESULT, hello)
+        .flag(common::SUCCESS, true)
+        .text(common::CONNECTION_ID, connection);
+    first(
+        answer
+            .text(common::VERSION, version)
+            .text(common::ID, router)
+            .flag(key::BIND_SUCCESS, true)
+            .empty(),
+    )
 }
 
 /// The answer to a rejected hello.
 pub(crate) fn hello_rejected(hello: &Frame, text: &str) -> Frame {
-    first(Builder::reply(content::RESULT, hello).flag(common::SUCCESS, false).body(text.as_bytes()))
+    first(
+        Builder::reply(content::RESULT, hello)
+            .flag(common::SUCCESS, false)
+            .body(text.as_bytes()),
+    )
 }
 
 /// Gives the first message of a channel its sequence number, -1.
@@ -243,16 +275,19 @@ fn first(mut frame: Frame) -> Frame {
 
 /// The answer to a latency probe or ping.
 pub(crate) fn success(to: &Frame) -> Frame {
-    Builder::reply(content::RESULT, to).flag(common::SUCCESS, true).empty()
+    Builder::reply(content::RESULT, to)
+        .flag(common::SUCCESS, true)
+        .empty()
 }
 
-/// The answer to an SDK that has a new token for its channel. The token of an API session never changes here, so that only the present one
-/// is accepted.
+/// The answer to an SDK that has a new token for its channel. The token of an API session never
+/// changes here, so that only the present one is accepted.
 pub(crate) fn token_updated(request: &Frame, present: &str) -> Frame {
     if request.body() == present.as_bytes() {
         return Builder::reply(kind::UPDATE_TOKEN_SUCCESS, request).empty();
     }
-    Builder::reply(kind::UPDATE_TOKEN_FAILURE, request).body(b"the token is of another API session, which needs a channel of its own")
+    Builder::reply(kind::UPDATE_TOKEN_FAILURE, request)
+        .body(b"the token is of another API session, which needs a channel of its own")
 }
 
 /// The answer to a successful request about a connection; headers may be added.
@@ -262,7 +297,11 @@ pub(crate) fn connected(request: &Frame, connection: u32) -> Builder {
 
 /// The answer to a rejected request about a connection.
 pub(crate) fn refused(request: &Frame, connection: u32, failure: &RequestFailure) -> Frame {
-    closing(Builder::reply(kind::STATE_CLOSED, request), connection, failure)
+    closing(
+        Builder::reply(kind::STATE_CLOSED, request),
+        connection,
+        failure,
+    )
 }
 
 /// The message that a connection was ended by a failure.
@@ -272,10 +311,16 @@ pub(crate) fn closed(connection: u32, failure: &RequestFailure) -> Frame {
 
 /// The message that a connection ended normally.
 pub(crate) fn ended(connection: u32, text: &str) -> Frame {
-    Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, connection).body(text.as_bytes())
+    Builder::new(kind::STATE_CLOSED)
+        .u32(key::CONNECTION, connection)
+        .body(text.as_bytes())
 }
 
 fn closing(builder: Builder, connection: u32, failure: &RequestFailure) -> Frame {
-    let builder = builder.u32(key::CONNECTION, connection).u32(key::ERROR_CODE, failure.code);
-    builder.text(key::STRUCTURED_ERROR, &failure.structured()).body(failure.text.as_bytes())
+    let builder = builder
+        .u32(key::CONNECTION, connection)
+        .u32(key::ERROR_CODE, failure.code);
+    builder
+        .text(key::STRUCTURED_ERROR, &failure.structured())
+        .body(failure.text.as_bytes())
 }

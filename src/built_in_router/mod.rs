@@ -1,12 +1,16 @@
-//! The data plane: the edge router inside the controller. SDKs connect to it, host and dial services, and it relays their data.
+//! The data plane: the edge router inside the controller. SDKs connect to it, host and dial
+//! services, and it relays their data.
 //!
-//! Not here: sockets and TLS (`listener/`), rights (`access/`, `posture/`), the encoding of messages (`frame/`), the registry of connected
-//! routers and identities (`online.rs`, which is updated from here).
+//! Not here: sockets and TLS (`listener/`), rights (`access/`, `posture/`), the encoding of
+//! messages (`frame/`), the registry of connected routers and identities (`online.rs`, which is
+//! updated from here).
 //!
-//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a reader task (`receive.rs`) and a writer task
-//! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`]
-//! (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose terminator is a record (`terminators.rs`). `registry.rs`
-//! holds everything that is open and what it depends on, `review.rs` closes what has lost its right, and `core.rs` defines how each ends.
+//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
+//! reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;
+//! the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`] (`dial.rs`)
+//! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is a record
+//! (`terminators.rs`). `registry.rs` holds everything that is open and what it depends on,
+//! `review.rs` closes what has lost its right, and `core.rs` defines how each ends.
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
@@ -75,7 +79,9 @@ pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub use self::hello::ChannelPeer;
 pub(crate) use self::id_generator::IdGenerator;
-pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
+pub(crate) use self::info::{
+    ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED,
+};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
 pub(crate) use self::message::{FailureReason, RequestFailure, Retry};
@@ -118,8 +124,8 @@ struct Inner {
 }
 
 impl Router {
-    /// Starts a router. First deletes the terminators of earlier runs. Call it after everything that its checks read has subscribed to the
-    /// store. Blocks.
+    /// Starts a router. First deletes the terminators of earlier runs. Call it after everything
+    /// that its checks read has subscribed to the store. Blocks.
     ///
     /// # Errors
     /// The store cannot be read or written, or the operating system cannot start threads.
@@ -131,21 +137,38 @@ impl Router {
     ///
     /// # Errors
     /// As in [`Router::start`].
-    pub fn start_with(context: RouterContext, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
-        let (core, triggers) = (Arc::new(RouterCore::new(context, times)), Arc::<PendingReviews>::default());
+    pub fn start_with(
+        context: RouterContext,
+        times: Times,
+        feed: &CommitFeed,
+    ) -> crate::error::Result<Self> {
+        let (core, triggers) = (
+            Arc::new(RouterCore::new(context, times)),
+            Arc::<PendingReviews>::default(),
+        );
         core.records.clear(core.context.id.as_str())?;
         let pending = triggers.clone();
-        feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
+        feed.attach(&core, move |core, event| {
+            review::on_commit(core, &pending, event)
+        });
         let own = &core.context.id;
-        let is_disabled = core.context.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
+        let is_disabled = core
+            .context
+            .store
+            .read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);
-        let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
+        let runtime = threads()
+            .map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
         handle.spawn(review::run(core.clone(), triggers));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
         handle.spawn(housekeeping::run(core.clone()));
-        Ok(Self(Some(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle }))))
+        Ok(Self(Some(Arc::new(Inner {
+            core,
+            runtime: Mutex::new(Some(runtime)),
+            handle,
+        }))))
     }
 
     /// The id of its edge router record; `None` if it is disabled.
@@ -153,13 +176,14 @@ impl Router {
         self.core().map(|core| core.context.id.as_str())
     }
 
-    /// The runtime of its tasks; a stream that it is to serve should be created there. `None` if it is disabled.
+    /// The runtime of its tasks; a stream that it is to serve should be created there. `None` if it
+    /// is disabled.
     pub fn handle(&self) -> Option<&runtime::Handle> {
         self.0.as_deref().map(|inner| &inner.handle)
     }
 
-    /// Serves the connection of an SDK until it ends. Poll it on the router's runtime. `place` is dropped as soon as the SDK is
-    /// authenticated. `None` if the router is disabled.
+    /// Serves the connection of an SDK until it ends. Poll it on the router's runtime. `place` is
+    /// dropped as soon as the SDK is authenticated. `None` if the router is disabled.
     pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
@@ -169,15 +193,20 @@ impl Router {
         Some(hello::serve(self.core()?.clone(), stream, peer, place))
     }
 
-    /// Serves a connection of a link until it ends. Poll it on the router's runtime. `place` is dropped as soon as the router that dials is
-    /// authenticated. `None` if the router is disabled.
+    /// Serves a connection of a link until it ends. Poll it on the router's runtime. `place` is
+    /// dropped as soon as the router that dials is authenticated. `None` if the router is disabled.
     pub fn link<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
         peer: ChannelPeer,
         place: P,
     ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
-        Some(links::accept::serve(self.core()?.clone(), stream, peer, place))
+        Some(links::accept::serve(
+            self.core()?.clone(),
+            stream,
+            peer,
+            place,
+        ))
     }
 
     /// Makes the remote routers known, once.
@@ -188,17 +217,28 @@ impl Router {
     }
 
     /// Takes a route over a link, and passes its outcome to `done`.
-    pub(crate) fn route(&self, route: Route, done: impl FnOnce(Result<DialReply, RouteError>) + Send + 'static) {
-        let Some(inner) = self.0.as_deref() else { return done(Err(RouteError::Link)) };
+    pub(crate) fn route(
+        &self,
+        route: Route,
+        done: impl FnOnce(Result<DialReply, RouteError>) + Send + 'static,
+    ) {
+        let Some(inner) = self.0.as_deref() else {
+            return done(Err(RouteError::Link));
+        };
         let core = inner.core.clone();
         match links::route::prepare(&core, route) {
-            Ok(Some(dialing)) => drop(inner.handle.spawn(async move { done(links::route::dial(&core, dialing).await) })),
+            Ok(Some(dialing)) => drop(
+                inner
+                    .handle
+                    .spawn(async move { done(links::route::dial(&core, dialing).await) }),
+            ),
             Ok(None) => done(Ok(DialReply::new())),
             Err(error) => done(Err(error)),
         }
     }
 
-    /// Forwards a circuit between the links to the next router on the way to the client and on the way to the host.
+    /// Forwards a circuit between the links to the next router on the way to the client and on the
+    /// way to the host.
     ///
     /// # Errors
     /// A link is not open, or the router starts nothing new.
@@ -206,7 +246,8 @@ impl Router {
         links::route::pass_through(self.core().ok_or(RouteError::Link)?, circuit, links)
     }
 
-    /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time to arrive.
+    /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time
+    /// to arrive.
     pub(crate) fn unroute(&self, circuit: &str, now: bool) {
         if let Some(inner) = self.0.as_deref() {
             let _guard = inner.handle.enter();
@@ -216,22 +257,33 @@ impl Router {
 
     /// Whether a router has opened a link with this id here.
     pub(crate) fn has_link(&self, id: &str, router: &str) -> bool {
-        self.core().and_then(|core| core.links.find(id)).is_some_and(|link| link.router == router)
+        self.core()
+            .and_then(|core| core.links.find(id))
+            .is_some_and(|link| link.router == router)
     }
 
     /// Closes a link.
     pub(crate) fn close_link(&self, id: &str) {
-        self.core().and_then(|core| core.links.find(id)).iter().for_each(|link| link.close());
+        self.core()
+            .and_then(|core| core.links.find(id))
+            .iter()
+            .for_each(|link| link.close());
     }
 
     /// Closes the links of a router.
     pub(crate) fn close_links_of(&self, router: &str) {
-        self.core().iter().for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
+        self.core()
+            .iter()
+            .for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
     }
 
     /// The host of a terminator, if it can be dialed.
     pub(crate) fn host(&self, terminator: &str) -> Option<HostHere> {
-        let binding = self.core()?.registry.binding(terminator).filter(|binding| binding.is_open())?;
+        let binding = self
+            .core()?
+            .registry
+            .binding(terminator)
+            .filter(|binding| binding.is_open())?;
         Some(HostHere {
             session: binding.session.clone(),
             api_session: binding.channel.api_session.clone(),
@@ -242,40 +294,63 @@ impl Router {
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.
-    pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: ChannelPeer) -> Option<JoinHandle<()>> {
+    pub fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        peer: ChannelPeer,
+    ) -> Option<JoinHandle<()>> {
         Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 
     /// All open circuits, oldest first.
     pub fn circuits(&self) -> Vec<CircuitInfo> {
-        let Some(core) = self.core() else { return Vec::new() };
+        let Some(core) = self.core() else {
+            return Vec::new();
+        };
         let open = core.registry.everything().circuits;
-        let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info(core.context.id.as_str())).collect();
+        let mut circuits: Vec<_> = open
+            .iter()
+            .filter_map(|circuit| circuit.info(core.context.id.as_str()))
+            .collect();
         circuits.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         circuits
     }
 
     /// The number of open circuits that go over no other router.
     pub(crate) fn circuit_count(&self) -> u64 {
-        self.core().map_or(0, |core| core.registry.count_circuits_inside() as u64)
+        self.core()
+            .map_or(0, |core| core.registry.count_circuits_inside() as u64)
     }
 
     /// Passes the open circuits to `each`, in no particular order.
     ///
     /// # Errors
     /// The first one of `each`.
-    pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
-        let Some(core) = self.core() else { return Ok(()) };
+    pub(crate) fn each_circuit<E>(
+        &self,
+        each: impl FnMut(CircuitInfo) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(core) = self.core() else {
+            return Ok(());
+        };
         let open = core.registry.everything().circuits;
-        open.iter().filter_map(|circuit| circuit.info(core.context.id.as_str())).try_for_each(each)
+        open.iter()
+            .filter_map(|circuit| circuit.info(core.context.id.as_str()))
+            .try_for_each(each)
     }
 
     /// Passes the open channels to `each`, in no particular order.
     ///
     /// # Errors
     /// The first one of `each`.
-    pub(crate) fn each_channel<E>(&self, each: impl FnMut(ChannelInfo) -> Result<(), E>) -> Result<(), E> {
-        let open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
+    pub(crate) fn each_channel<E>(
+        &self,
+        each: impl FnMut(ChannelInfo) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let open = self
+            .core()
+            .map(|core| core.registry.everything().channels)
+            .unwrap_or_default();
         open.iter().map(|channel| channel.info()).try_for_each(each)
     }
 
@@ -285,17 +360,29 @@ impl Router {
         core.registry.circuit(id)?.info(core.context.id.as_str())
     }
 
-    /// What the client and the host of a circuit over a link have sent; `None` if it has no end here and does not pass through.
+    /// What the client and the host of a circuit over a link have sent; `None` if it has no end
+    /// here and does not pass through.
     pub(crate) fn traffic_over_links(&self, circuit: &str) -> Option<[SentInfo; 2]> {
         let core = self.core()?;
-        let end = core.registry.circuit(circuit).map(|circuit| circuit.traffic.info());
+        let end = core
+            .registry
+            .circuit(circuit)
+            .map(|circuit| circuit.traffic.info());
         end.or_else(|| Some(core.transits.find(circuit)?.traffic.info()))
     }
 
     /// Ends a circuit at both ends. Returns whether it existed.
     pub fn close_circuit(&self, id: &str) -> bool {
-        let Some((core, circuit)) = self.core().and_then(|core| Some((core, core.registry.circuit(id)?))) else { return false };
-        core.fail_circuit(&circuit, &RequestFailure::internal("an administrator ended the circuit"));
+        let Some((core, circuit)) = self
+            .core()
+            .and_then(|core| Some((core, core.registry.circuit(id)?)))
+        else {
+            return false;
+        };
+        core.fail_circuit(
+            &circuit,
+            &RequestFailure::internal("an administrator ended the circuit"),
+        );
         true
     }
 
@@ -306,7 +393,9 @@ impl Router {
 
     /// The counters and gauges for monitoring; all are 0 if the router is disabled.
     pub fn traffic(&self) -> TrafficInfo {
-        let Some(core) = self.core() else { return TrafficInfo::default() };
+        let Some(core) = self.core() else {
+            return TrafficInfo::default();
+        };
         let (channels, circuits, binds) = core.registry.counts();
         TrafficInfo {
             reader_pauses: core.budget.pauses.get(),
@@ -320,7 +409,10 @@ impl Router {
 
     /// All open channels, oldest first.
     pub fn channels(&self) -> Vec<ChannelInfo> {
-        let mut open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
+        let mut open = self
+            .core()
+            .map(|core| core.registry.everything().channels)
+            .unwrap_or_default();
         open.sort_by_key(|channel| channel.number);
         open.iter().map(|channel| channel.info()).collect()
     }
@@ -334,10 +426,13 @@ impl Router {
 
     /// Bytes queued in memory for all channels.
     pub fn queued_bytes(&self) -> usize {
-        self.core().map(|core| core.budget.used()).unwrap_or_default()
+        self.core()
+            .map(|core| core.budget.used())
+            .unwrap_or_default()
     }
 
-    /// Shuts down: nothing new starts, open circuits have `drain-timeout` to end by themselves, then everything is closed. Blocks.
+    /// Shuts down: nothing new starts, open circuits have `drain-timeout` to end by themselves,
+    /// then everything is closed. Blocks.
     pub fn drain(&self) {
         if let Some(inner) = self.0.as_deref() {
             inner.handle.block_on(housekeeping::drain(&inner.core));
@@ -346,7 +441,10 @@ impl Router {
 
     /// Stops its threads and closes everything that is still open. Blocks.
     pub fn stop(&self) {
-        let runtime = self.0.as_deref().and_then(|inner| inner.runtime.lock().take());
+        let runtime = self
+            .0
+            .as_deref()
+            .and_then(|inner| inner.runtime.lock().take());
         if let Some(runtime) = runtime {
             runtime.shutdown_timeout(STOP_TIMEOUT);
         }
@@ -357,12 +455,17 @@ impl Router {
     }
 }
 
-/// The `nice` value of the router's threads. On a core that both want, a router thread gets a third of the time that a REST thread gets.
+/// The `nice` value of the router's threads. On a core that both want, a router thread gets a third
+/// of the time that a REST thread gets.
 const NICE: i32 = 5;
 
 /// A runtime for the router only, so that its traffic does not delay REST requests.
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("router-{}", count.fetch_add(1, Ordering::Relaxed));
-    runtime::Builder::new_multi_thread().thread_name_fn(name).on_thread_start(|| lower_priority(NICE)).enable_all().build()
+    runtime::Builder::new_multi_thread()
+        .thread_name_fn(name)
+        .on_thread_start(|| lower_priority(NICE))
+        .enable_all()
+        .build()
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::RequestFailure};
+use super::{
+    binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId,
+    message::RequestFailure,
+};
 use crate::hosting::DialFault;
 
 /// The maximum length, in characters, of a host's error text that is passed on.
@@ -31,10 +34,18 @@ impl PendingDial {
 
     /// Reports to the waiting task that the Dial failed.
     pub(crate) fn fail(self, host: &Channel, text: &str) {
-        self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
+        self.connection
+            .iter()
+            .for_each(|connection| host.forget_circuit(*connection, &self.circuit));
         host.outbox.discard(self.queue);
         let text: String = text.chars().take(MAX_TEXT).collect();
-        let text = if text.is_empty() { "the host refused the dial".into() } else { text };
-        drop(self.done.send(Err(RequestFailure::internal(text).because(DialFault::Refused))));
+        let text = if text.is_empty() {
+            "the host refused the dial".into()
+        } else {
+            text
+        };
+        drop(self.done.send(Err(
+            RequestFailure::internal(text).because(DialFault::Refused),
+        )));
     }
 }

@@ -1,4 +1,5 @@
-//! Whether a session grants its right at this moment, by the same functions that answer `POST /sessions`.
+//! Whether a session grants its right at this moment, by the same functions that answer `POST
+//! /sessions`.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -17,9 +18,9 @@ use crate::{
     error::Result,
 };
 
-/// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup of a token that contains no session id
-/// reads all sessions of the API session: after this many such lookups without a result, further tokens of this form count as unknown
-/// without a lookup.
+/// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup
+/// of a token that contains no session id reads all sessions of the API session: after this many
+/// such lookups without a result, further tokens of this form count as unknown without a lookup.
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -28,7 +29,11 @@ impl RouterCore {
     ///
     /// # Errors
     /// The token is unknown, or the store cannot be read.
-    pub(crate) async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, RequestFailure> {
+    pub(crate) async fn session_of(
+        &self,
+        channel: &Channel,
+        token: &[u8],
+    ) -> std::result::Result<Record<Session>, RequestFailure> {
         if channel.unknown_tokens.load(Ordering::Relaxed) >= UNKNOWN {
             sleep(WAIT).await;
         }
@@ -54,24 +59,42 @@ impl RouterCore {
     }
 
     /// The service of the token of a rejected Bind, if the rejection is about rights.
-    pub(crate) fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &RequestFailure) -> Option<Id<Service>> {
-        if matches!(refused_for.reason, FailureReason::Session | FailureReason::Other) {
+    pub(crate) fn service_of(
+        &self,
+        channel: &Channel,
+        token: &[u8],
+        refused_for: &RequestFailure,
+    ) -> Option<Id<Service>> {
+        if matches!(
+            refused_for.reason,
+            FailureReason::Session | FailureReason::Other
+        ) {
             return None;
         }
-        let session = self.look_up(channel, std::str::from_utf8(token).ok()?).ok()??;
+        let session = self
+            .look_up(channel, std::str::from_utf8(token).ok()?)
+            .ok()??;
         Some(session.spec.service_id.clone())
     }
 
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
-        self.context.store.read(|tx| Session::with_token(token, &channel.api_session, tx))
+        self.context
+            .store
+            .read(|tx| Session::with_token(token, &channel.api_session, tx))
     }
 
     /// Whether a session grants its right on a channel now.
     ///
     /// # Errors
     /// Why it does not, or the store cannot be read.
-    pub(crate) fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, RequestFailure> {
-        self.authorize(channel, session, right).map_err(unreadable)?
+    pub(crate) fn check(
+        &self,
+        channel: &Channel,
+        session: &Record<Session>,
+        right: Right,
+    ) -> std::result::Result<Grant, RequestFailure> {
+        self.authorize(channel, session, right)
+            .map_err(unreadable)?
     }
 
     /// Like [`RouterCore::check`]; the outer error means that the store cannot be read.
@@ -81,11 +104,16 @@ impl RouterCore {
         session: &Record<Session>,
         right: Right,
     ) -> Result<std::result::Result<Grant, RequestFailure>> {
-        let presented = PresentedSession { api_session: &channel.api_session, token: &channel.token };
-        self.authorizer.authorize(presented, session, right, self.context.id.as_str())
+        let presented = PresentedSession {
+            api_session: &channel.api_session,
+            token: &channel.token,
+        };
+        self.authorizer
+            .authorize(presented, session, right, self.context.id.as_str())
     }
 
-    /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
+    /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures
+    /// are not counted.
     pub(crate) async fn note_refusal(
         &self,
         what: &'static str,
@@ -93,7 +121,9 @@ impl RouterCore {
         service: Option<&Id<Service>>,
         failure: &RequestFailure,
     ) {
-        let Some(reason) = failure.reason.text() else { return };
+        let Some(reason) = failure.reason.text() else {
+            return;
+        };
         let refused = RejectedCaller {
             what,
             identity: Some(channel.identity.to_string()),
@@ -101,7 +131,10 @@ impl RouterCore {
             service: service.map(ToString::to_string),
             reason,
         };
-        self.context.refusals.note(&self.context.store, refused, self.context.clock.now()).await;
+        self.context
+            .refusals
+            .note(&self.context.store, refused, self.context.clock.now())
+            .await;
     }
 
     /// Whether a channel's API session is still valid.
@@ -110,6 +143,9 @@ impl RouterCore {
     /// The store cannot be read.
     pub(crate) fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
         let context = &self.context;
-        Ok(context.sessions.resolve(&context.store, &channel.token, context.clock.now())?.is_some())
+        Ok(context
+            .sessions
+            .resolve(&context.store, &channel.token, context.clock.now())?
+            .is_some())
     }
 }

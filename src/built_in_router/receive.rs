@@ -1,8 +1,9 @@
-//! The reader of a channel: reads messages one after the other, relays data, and passes other messages to their handlers.
+//! The reader of a channel: reads messages one after the other, relays data, and passes other
+//! messages to their handlers.
 //!
-//! For a message to relay, only its headers are read first. Its body is read when the destination queue has room, into the buffer that is
-//! passed on. So a reader waits for only two things: room in a queue, or, if its own peer does not read its control messages, for the peer
-//! to read them.
+//! For a message to relay, only its headers are read first. Its body is read when the destination
+//! queue has room, into the buffer that is passed on. So a reader waits for only two things: room
+//! in a queue, or, if its own peer does not read its control messages, for the peer to read them.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use crate::frame::{Frame, FrameLimits, HEAD, content};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
-/// The maximum length in bytes of the body of a message that is not relayed; a longer message is skipped.
+/// The maximum length in bytes of the body of a message that is not relayed; a longer message is
+/// skipped.
 const BODY: usize = 64 << 10;
 
 /// The length of a connection id in bytes.
@@ -47,7 +49,13 @@ pub(crate) struct Receiver<S> {
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
     pub(crate) fn new(core: Arc<RouterCore>, channel: Arc<Channel>, stream: S) -> Self {
-        Self { core, channel, stream, waiter: Arc::default(), relayed: 0 }
+        Self {
+            core,
+            channel,
+            stream,
+            waiter: Arc::default(),
+            relayed: 0,
+        }
     }
 
     /// Reads until the channel ends. Returns why.
@@ -61,23 +69,37 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
     async fn next(&mut self) -> Result<(), Stop> {
         self.channel.outbox.uncongested().await;
-        let limits = FrameLimits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
+        let limits = FrameLimits {
+            headers: HEADERS,
+            body: i32::MAX.unsigned_abs() as usize,
+        };
         let begun = read::head(&mut self.stream, limits).await?;
         // The body of a relayed message is counted when the queue has room for it.
-        let counted = HEAD + begun.0.headers + if is_data(begun.0.content_type) { 0 } else { begun.0.body.min(BODY) };
+        let counted = HEAD
+            + begun.0.headers
+            + if is_data(begun.0.content_type) {
+                0
+            } else {
+                begun.0.body.min(BODY)
+            };
         let account = (counted > UNCOUNTED).then(|| self.channel.outbox.account.clone());
         let _unfinished = match &account {
             Some(account) => Some(hold(&self.core, account, counted, &self.waiter).await),
             None => None,
         };
         let mut frame = read::headers(&mut self.stream, begun, self.core.times.stall).await?;
-        if frame.header(key::CONNECTION).is_some_and(|id| id.len() != CONNECTION_ID) {
+        if frame
+            .header(key::CONNECTION)
+            .is_some_and(|id| id.len() != CONNECTION_ID)
+        {
             return Err(Stop::ConnectionId);
         }
         strip(&mut frame);
         match frame.content_type() {
             kind::DATA => self.relay(frame).await,
-            kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => self.relay(frame).await,
+            kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => {
+                self.relay(frame).await
+            }
             kind::XGRESS_PAYLOAD | kind::XGRESS_ACK => self.skip(frame.missing()).await,
             _ if frame.missing() > BODY => self.skip(frame.missing()).await,
             _ => {
@@ -109,9 +131,15 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             }
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
-            kind::UPDATE_TOKEN | kind::BIND_SUCCESS => channel.send(message::token_updated(&frame, &channel.token)),
+            kind::UPDATE_TOKEN | kind::BIND_SUCCESS => {
+                channel.send(message::token_updated(&frame, &channel.token))
+            }
             content::LATENCY | content::PING => channel.send(message::success(&frame)),
-            other => tracing::trace!(channel = channel.number, content_type = other, "a message of an unsupported type is ignored"),
+            other => tracing::trace!(
+                channel = channel.number,
+                content_type = other,
+                "a message of an unsupported type is ignored"
+            ),
         }
         Ok(())
     }
@@ -119,18 +147,31 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     /// The circuit of a data message, and the side that sent it.
     fn route(&self, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
         if frame.content_type() != kind::DATA {
-            return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
+            return self.route_by_circuit(
+                frame.text(key::XGRESS_CIRCUIT)?,
+                frame.u32(key::XGRESS_FLAGS),
+            );
         }
-        let Some(ConnectionEntry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else {
+        let Some(ConnectionEntry::End(circuit, side)) = frame
+            .u32(key::CONNECTION)
+            .and_then(|id| self.channel.entry(id))
+        else {
             return None;
         };
-        // With SDK flow control, a plain data message only repeats the end that the payloads carry. It is not relayed, because it would
-        // overtake the payloads.
-        circuit.host().is_some_and(|host| !host.has_sdk_flow_control).then_some((circuit, side))
+        // With SDK flow control, a plain data message only repeats the end that the payloads carry.
+        // It is not relayed, because it would overtake the payloads.
+        circuit
+            .host()
+            .is_some_and(|host| !host.has_sdk_flow_control)
+            .then_some((circuit, side))
     }
 
     /// The circuit with this id and the side of this channel, if both SDKs perform flow control.
-    fn route_by_circuit(&self, id: &str, flags: Option<u32>) -> Option<(Arc<Circuit>, CircuitSide)> {
+    fn route_by_circuit(
+        &self,
+        id: &str,
+        flags: Option<u32>,
+    ) -> Option<(Arc<Circuit>, CircuitSide)> {
         let circuit = self.core.registry.circuit(id)?;
         let host = circuit.host().filter(|host| host.has_sdk_flow_control)?;
         let is_here = |channel: &Arc<Channel>| Arc::ptr_eq(channel, &self.channel);
@@ -144,26 +185,47 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 
     fn is_ours(&self, frame: &Frame) -> bool {
-        frame.text(key::XGRESS_CIRCUIT).is_some_and(|id| self.route_by_circuit(id, None).is_some())
+        frame
+            .text(key::XGRESS_CIRCUIT)
+            .is_some_and(|id| self.route_by_circuit(id, None).is_some())
     }
 
     /// Relays data to the other end of its circuit.
     async fn relay(&mut self, frame: Frame) -> Result<(), Stop> {
         let missing = frame.missing();
-        let Some((circuit, side)) = self.route(&frame) else { return self.skip(missing).await };
-        let Some(end) = circuit.end(side.other()) else { return self.skip(missing).await };
+        let Some((circuit, side)) = self.route(&frame) else {
+            return self.skip(missing).await;
+        };
+        let Some(end) = circuit.end(side.other()) else {
+            return self.skip(missing).await;
+        };
         if frame.len() + missing > self.core.max_message {
-            self.core.fail_circuit(&circuit, &RequestFailure::internal("a message is too long"));
+            self.core
+                .fail_circuit(&circuit, &RequestFailure::internal("a message is too long"));
             return self.skip(missing).await;
         }
         self.forward(frame, &circuit, side, end).await
     }
 
-    async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &CircuitEnd) -> Result<(), Stop> {
+    async fn forward(
+        &mut self,
+        mut frame: Frame,
+        circuit: &Circuit,
+        side: CircuitSide,
+        end: &CircuitEnd,
+    ) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
         let sender = self.channel.outbox.account.clone();
-        let Ok(reservation) = reserve(&self.core, end, frame.len() + missing, &sender, &self.waiter).await else {
+        let Ok(reservation) = reserve(
+            &self.core,
+            end,
+            frame.len() + missing,
+            &sender,
+            &self.waiter,
+        )
+        .await
+        else {
             return self.skip(missing).await;
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
@@ -178,18 +240,28 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         Ok(())
     }
 
-    /// Relays a control message of SDK flow control, a trace route or its answer: its body is one byte followed by the circuit id.
+    /// Relays a control message of SDK flow control, a trace route or its answer: its body is one
+    /// byte followed by the circuit id.
     async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
-        let (purpose, number) = (frame.body().first().copied(), frame.u32(link::TRACE_REQUEST));
-        let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
+        let (purpose, number) = (
+            frame.body().first().copied(),
+            frame.u32(link::TRACE_REQUEST),
+        );
+        let id = frame
+            .body()
+            .get(1..)
+            .and_then(|id| std::str::from_utf8(id).ok());
         let route = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)));
         let route = route.filter(|(circuit, side)| circuit.traces.passes(purpose, *side, number));
-        self.forward_if_open(route.map(|(circuit, side)| (frame, circuit, side))).await
+        self.forward_if_open(route.map(|(circuit, side)| (frame, circuit, side)))
+            .await
     }
 
     /// Relays a message to the other end of a circuit, if there is one.
     async fn forward_if_open(&mut self, relayed: Option<trace::Relayed>) -> Result<(), Stop> {
-        let Some((frame, circuit, side)) = relayed else { return Ok(()) };
+        let Some((frame, circuit, side)) = relayed else {
+            return Ok(());
+        };
         match circuit.end(side.other()) {
             Some(end) => self.forward(frame, &circuit, side, end).await,
             None => Ok(()),
@@ -199,8 +271,12 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     /// Ends a circuit with SDK flow control: the body is its id.
     fn end_by_circuit(&self, frame: &Frame) {
         let id = std::str::from_utf8(frame.body()).ok();
-        if let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) {
-            self.core.end_circuit(&circuit, Some(side), |connection| message::ended(connection, "xgress unrouted"));
+        if let Some((circuit, side)) =
+            id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)))
+        {
+            self.core.end_circuit(&circuit, Some(side), |connection| {
+                message::ended(connection, "xgress unrouted")
+            });
         }
     }
 
@@ -211,17 +287,25 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
 /// Whether messages of this type are data, which are relayed while they arrive.
 fn is_data(content_type: i32) -> bool {
-    matches!(content_type, kind::DATA | kind::XGRESS_PAYLOAD | kind::XGRESS_ACK)
+    matches!(
+        content_type,
+        kind::DATA | kind::XGRESS_PAYLOAD | kind::XGRESS_ACK
+    )
 }
 
-/// The maximum length in bytes of a message that ends a connection, as it is passed on: it is queued without waiting for room.
+/// The maximum length in bytes of a message that ends a connection, as it is passed on: it is
+/// queued without waiting for room.
 const MAX_LAST: usize = 4096;
 
 /// Handles the end of a connection by an SDK.
 fn closed(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame) {
-    let Some(connection) = frame.u32(key::CONNECTION) else { return };
+    let Some(connection) = frame.u32(key::CONNECTION) else {
+        return;
+    };
     match channel.entry(connection) {
-        Some(ConnectionEntry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
+        Some(ConnectionEntry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => {
+            channel.dial_refused(&circuit, frame)
+        }
         Some(ConnectionEntry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {
                 if frame.len() > MAX_LAST {

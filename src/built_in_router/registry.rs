@@ -1,6 +1,7 @@
 //! The registry of open channels, circuits and bindings, indexed by the records they depend on.
 //!
-//! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is removed, and a marked item is not added.
+//! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is
+//! removed, and a marked item is not added.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -27,7 +28,8 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
-    /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on the number of circuits.
+    /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on
+    /// the number of circuits.
     hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
     channels_by_identity: IdentityQuota,
     /// By circuit; none for a circuit whose client is at another router.
@@ -58,7 +60,9 @@ impl CircuitRegistry {
             bindings_by_identity: IdentityQuota::new(config.max_binds),
             ..Open::default()
         };
-        Self { open: Mutex::new(open) }
+        Self {
+            open: Mutex::new(open),
+        }
     }
 
     /// Adds a channel. Returns false if its identity has as many channels as one may have.
@@ -68,7 +72,8 @@ impl CircuitRegistry {
             return false;
         }
         open.channels.insert(channel.number, channel.clone());
-        open.by_authorizing_record.add(Member::Channel(channel.number), bases_of_channel(channel));
+        open.by_authorizing_record
+            .add(Member::Channel(channel.number), bases_of_channel(channel));
         true
     }
 
@@ -77,8 +82,10 @@ impl CircuitRegistry {
         let mut open = self.open.lock();
         let was_open = open.channels.remove(&channel.number).is_some();
         if was_open {
-            open.by_authorizing_record.remove(&Member::Channel(channel.number), bases_of_channel(channel));
-            open.channels_by_identity.give_back(channel.identity.as_str(), 1);
+            open.by_authorizing_record
+                .remove(&Member::Channel(channel.number), bases_of_channel(channel));
+            open.channels_by_identity
+                .give_back(channel.identity.as_str(), 1);
         }
         was_open
     }
@@ -87,7 +94,11 @@ impl CircuitRegistry {
     ///
     /// # Errors
     /// It has ended, or another has its id.
-    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>, permit: Option<CircuitPermit>) -> Result<(), RequestFailure> {
+    pub(crate) fn add_circuit(
+        &self,
+        circuit: &Arc<Circuit>,
+        permit: Option<CircuitPermit>,
+    ) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if circuit.is_closed() {
             return Err(RequestFailure::internal("the connection has ended"));
@@ -96,21 +107,39 @@ impl CircuitRegistry {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
-        open.permits.extend(permit.map(|permit| (circuit.id.clone(), permit)));
-        open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
+        open.permits
+            .extend(permit.map(|permit| (circuit.id.clone(), permit)));
+        open.by_authorizing_record.add(
+            Member::Circuit(circuit.id.clone()),
+            bases_of_client(circuit),
+        );
         Ok(())
     }
 
-    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the host end if the circuit or the
-    /// binding has ended.
-    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd, answer: impl FnOnce()) -> Result<(), Box<HostEnd>> {
+    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns
+    /// the host end if the circuit or the binding has ended.
+    pub(crate) fn establish(
+        &self,
+        circuit: &Arc<Circuit>,
+        host: HostEnd,
+        answer: impl FnOnce(),
+    ) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
-        let bases = host.binding.as_deref().map(bases_of_binding).unwrap_or_default();
-        if host.binding.as_ref().is_some_and(|binding| binding.is_closed()) {
+        let bases = host
+            .binding
+            .as_deref()
+            .map(bases_of_binding)
+            .unwrap_or_default();
+        if host
+            .binding
+            .as_ref()
+            .is_some_and(|binding| binding.is_closed())
+        {
             return Err(Box::new(host));
         }
         circuit.establish(host, answer).map_err(Box::new)?;
-        open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases);
+        open.by_authorizing_record
+            .add(Member::Circuit(circuit.id.clone()), bases);
         Ok(())
     }
 
@@ -118,9 +147,11 @@ impl CircuitRegistry {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
         open.circuits.remove(&circuit.id);
         open.permits.remove(&circuit.id);
-        open.by_authorizing_record.remove(&member, bases_of_client(circuit));
+        open.by_authorizing_record
+            .remove(&member, bases_of_client(circuit));
         if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
-            open.by_authorizing_record.remove(&member, bases_of_binding(binding));
+            open.by_authorizing_record
+                .remove(&member, bases_of_binding(binding));
         }
     }
 
@@ -133,13 +164,22 @@ impl CircuitRegistry {
         if binding.is_closed() {
             return Err(RequestFailure::access_denied("the connection has ended"));
         }
-        if !open.bindings_by_identity.take(binding.channel.identity.as_str(), 1) {
-            return Err(RequestFailure::busy("the identity hosts as many services as router.max-binds allows"));
+        if !open
+            .bindings_by_identity
+            .take(binding.channel.identity.as_str(), 1)
+        {
+            return Err(RequestFailure::busy(
+                "the identity hosts as many services as router.max-binds allows",
+            ));
         }
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
-        open.hosts.entry(binding.service.to_string()).or_default().insert(id.clone(), binding.clone());
-        open.by_authorizing_record.add(Member::Binding(id), bases_of_binding(binding));
+        open.hosts
+            .entry(binding.service.to_string())
+            .or_default()
+            .insert(id.clone(), binding.clone());
+        open.by_authorizing_record
+            .add(Member::Binding(id), bases_of_binding(binding));
         Ok(())
     }
 
@@ -147,7 +187,11 @@ impl CircuitRegistry {
         let mut open = self.open.lock();
         let id: Arc<str> = binding.id.as_str().into();
         // A newer binding may have taken over its id.
-        if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
+        if open
+            .bindings
+            .get(&id)
+            .is_some_and(|known| Arc::ptr_eq(known, binding))
+        {
             open.bindings.remove(&id);
             if let Some(hosts) = open.hosts.get_mut(binding.service.as_str()) {
                 hosts.remove(&id);
@@ -155,8 +199,10 @@ impl CircuitRegistry {
                     open.hosts.remove(binding.service.as_str());
                 }
             }
-            open.by_authorizing_record.remove(&Member::Binding(id), bases_of_binding(binding));
-            open.bindings_by_identity.give_back(binding.channel.identity.as_str(), 1);
+            open.by_authorizing_record
+                .remove(&Member::Binding(id), bases_of_binding(binding));
+            open.bindings_by_identity
+                .give_back(binding.channel.identity.as_str(), 1);
         }
     }
 
@@ -170,7 +216,12 @@ impl CircuitRegistry {
 
     /// The bindings of a service, including those that cannot be dialed.
     pub(crate) fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
-        self.open.lock().hosts.get(service).map(|hosts| hosts.values().cloned().collect()).unwrap_or_default()
+        self.open
+            .lock()
+            .hosts
+            .get(service)
+            .map(|hosts| hosts.values().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The number of circuits, including those that wait for their host.
@@ -180,23 +231,41 @@ impl CircuitRegistry {
 
     /// The number of circuits that have a host and go over no other router.
     pub(crate) fn count_circuits_inside(&self) -> usize {
-        self.open.lock().circuits.values().filter(|circuit| circuit.is_inside()).count()
+        self.open
+            .lock()
+            .circuits
+            .values()
+            .filter(|circuit| circuit.is_inside())
+            .count()
     }
 
     /// The number of circuits that are not known to go over another router.
     pub(crate) fn count_circuits_here(&self) -> usize {
-        self.open.lock().circuits.values().filter(|circuit| !circuit.is_over_routers()).count()
+        self.open
+            .lock()
+            .circuits
+            .values()
+            .filter(|circuit| !circuit.is_over_routers())
+            .count()
     }
 
     /// How many channels, circuits and bindings there are.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let open = self.open.lock();
-        (open.channels.len(), open.circuits.len(), open.bindings.len())
+        (
+            open.channels.len(),
+            open.circuits.len(),
+            open.bindings.len(),
+        )
     }
 
     /// Whether all channels are so.
     pub(crate) fn all_channels(&self, are_so: impl Fn(&Channel) -> bool) -> bool {
-        self.open.lock().channels.values().all(|channel| are_so(channel))
+        self.open
+            .lock()
+            .channels
+            .values()
+            .all(|channel| are_so(channel))
     }
 
     pub(crate) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
@@ -228,16 +297,29 @@ impl CircuitRegistry {
 }
 
 fn bases_of_channel(channel: &Channel) -> Vec<AuthorizingRecord> {
-    vec![AuthorizingRecord::ApiSession(channel.api_session.to_string()), AuthorizingRecord::Identity(channel.identity.to_string())]
+    vec![
+        AuthorizingRecord::ApiSession(channel.api_session.to_string()),
+        AuthorizingRecord::Identity(channel.identity.to_string()),
+    ]
 }
 
 fn bases_of_client(circuit: &Circuit) -> Vec<AuthorizingRecord> {
-    let Some(basis) = circuit.basis() else { return Vec::new() };
+    let Some(basis) = circuit.basis() else {
+        return Vec::new();
+    };
     let identity = AuthorizingRecord::Identity(circuit.client.channel.identity.to_string());
-    vec![AuthorizingRecord::Session(basis.session.to_string()), AuthorizingRecord::Service(basis.service.to_string()), identity]
+    vec![
+        AuthorizingRecord::Session(basis.session.to_string()),
+        AuthorizingRecord::Service(basis.service.to_string()),
+        identity,
+    ]
 }
 
 fn bases_of_binding(binding: &Binding) -> Vec<AuthorizingRecord> {
     let identity = AuthorizingRecord::Identity(binding.channel.identity.to_string());
-    vec![AuthorizingRecord::Session(binding.session.to_string()), AuthorizingRecord::Service(binding.service.to_string()), identity]
+    vec![
+        AuthorizingRecord::Session(binding.session.to_string()),
+        AuthorizingRecord::Service(binding.service.to_string()),
+        identity,
+    ]
 }

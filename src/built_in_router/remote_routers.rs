@@ -1,4 +1,5 @@
-//! The interface through which the built-in router uses remote routers, that is, in other processes.
+//! The interface through which the built-in router uses remote routers, that is, in other
+//! processes.
 
 use std::{pin::Pin, time::Duration};
 
@@ -35,13 +36,18 @@ pub(crate) trait RemoteRouters: Send + Sync {
     /// Whether any remote router is connected.
     fn has_routers(&self) -> bool;
 
-    /// The reachable terminators of a service at other routers with this instance id, and their weights.
+    /// The reachable terminators of a service at other routers with this instance id, and their
+    /// weights.
     fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)>;
 
     /// Routes a circuit to a host at another router.
-    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<DialReply, RequestFailure>> + Send + '_>>;
+    fn dial(
+        &self,
+        dial: RemoteDial,
+    ) -> Pin<Box<dyn Future<Output = Result<DialReply, RequestFailure>> + Send + '_>>;
 
-    /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
+    /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`,
+    /// otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);
 
     /// Reports that a router has opened a link here.

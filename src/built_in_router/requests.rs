@@ -1,5 +1,5 @@
-//! Connects and Binds in progress: bounded in number on each channel, and in bytes for each identity and in total, because each is held in
-//! memory until it is answered.
+//! Connects and Binds in progress: bounded in number on each channel, and in bytes for each
+//! identity and in total, because each is held in memory until it is answered.
 
 use std::sync::{
     Arc,
@@ -38,35 +38,63 @@ impl RequestBudget {
     /// For a router that may queue this many bytes.
     pub(crate) fn new(max_queued: usize) -> Self {
         let max_bytes = max_queued / PART;
-        Self { max_bytes, bytes: AtomicUsize::new(0), by_identity: Mutex::new(IdentityQuota::new(max_bytes / IDENTITY_PART)) }
+        Self {
+            max_bytes,
+            bytes: AtomicUsize::new(0),
+            by_identity: Mutex::new(IdentityQuota::new(max_bytes / IDENTITY_PART)),
+        }
     }
 
     /// Counts a request of a channel; `None` at a limit.
-    pub(crate) fn begin(self: &Arc<Self>, channel: &Arc<Channel>, message: &Frame) -> Option<RequestGuard> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        channel: &Arc<Channel>,
+        message: &Frame,
+    ) -> Option<RequestGuard> {
         // A message that is passed on is held twice.
         let bytes = 2 * message.len() + OVERHEAD;
-        let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.max_bytes);
+        let take = |used: usize| {
+            used.checked_add(bytes)
+                .filter(|used| *used <= self.max_bytes)
+        };
         if channel.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             channel.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        if !self.by_identity.lock().take(channel.identity.as_str(), bytes) {
+        if !self
+            .by_identity
+            .lock()
+            .take(channel.identity.as_str(), bytes)
+        {
             channel.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        if self.bytes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).is_err() {
+        if self
+            .bytes
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, take)
+            .is_err()
+        {
             channel.requests.fetch_sub(1, Ordering::AcqRel);
-            self.by_identity.lock().give_back(channel.identity.as_str(), bytes);
+            self.by_identity
+                .lock()
+                .give_back(channel.identity.as_str(), bytes);
             return None;
         }
-        Some(RequestGuard { requests: self.clone(), channel: channel.clone(), bytes })
+        Some(RequestGuard {
+            requests: self.clone(),
+            channel: channel.clone(),
+            bytes,
+        })
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.channel.requests.fetch_sub(1, Ordering::AcqRel);
-        self.requests.by_identity.lock().give_back(self.channel.identity.as_str(), self.bytes);
+        self.requests
+            .by_identity
+            .lock()
+            .give_back(self.channel.identity.as_str(), self.bytes);
         self.requests.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }

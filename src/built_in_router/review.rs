@@ -1,7 +1,8 @@
-//! Ends lost access: after a committed change, the items that depend on the changed record are checked, and those without a right are
-//! closed.
+//! Ends lost access: after a committed change, the items that depend on the changed record are
+//! checked, and those without a right are closed.
 //!
-//! The listener on the writer's thread only records what to review; the review runs in its own task, and only if something was recorded.
+//! The listener on the writer's thread only records what to review; the review runs in its own
+//! task, and only if something was recorded.
 
 use std::{
     collections::HashMap,
@@ -32,8 +33,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Records what to review after a committed change.
 pub(crate) fn on_commit(core: &RouterCore, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
-    if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.context.id.as_str()) {
-        core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
+    if let Some((_, new)) = event
+        .of::<EdgeRouter>()
+        .filter(|_| event.id == core.context.id.as_str())
+    {
+        core.is_disabled.store(
+            new.is_none_or(|router| router.spec.disabled),
+            Ordering::Release,
+        );
     }
     triggers.on_commit(event, |router| router == core.context.id.as_str());
 }
@@ -59,9 +66,16 @@ fn review(core: &RouterCore, pending: PendingSet) -> Result<()> {
     let members = if pending.everything {
         vec![core.registry.everything()]
     } else {
-        pending.some.iter().map(|basis| core.registry.depending_on(basis)).collect()
+        pending
+            .some
+            .iter()
+            .map(|basis| core.registry.depending_on(basis))
+            .collect()
     };
-    let mut pass = Review { core, known: HashMap::new() };
+    let mut pass = Review {
+        core,
+        known: HashMap::new(),
+    };
     members.iter().try_for_each(|members| pass.review(members))
 }
 
@@ -77,23 +91,39 @@ impl Review<'_> {
         let core = self.core;
         for channel in &members.channels {
             if core.is_disabled.load(Ordering::Acquire) {
-                core.end_channel(channel, &RequestFailure::access_denied("the router is disabled"));
+                core.end_channel(
+                    channel,
+                    &RequestFailure::access_denied("the router is disabled"),
+                );
             } else if !core.is_logged_in(channel)? {
-                core.end_channel(channel, &RequestFailure::access_denied("the API session has ended"));
+                core.end_channel(
+                    channel,
+                    &RequestFailure::access_denied("the API session has ended"),
+                );
             }
         }
         for binding in &members.bindings {
-            if self.problem(&binding.channel, &binding.session, Right::Bind)?.is_some() {
-                core.end_binding(binding, Some(&RequestFailure::access_denied("session ended")));
+            if self
+                .problem(&binding.channel, &binding.session, Right::Bind)?
+                .is_some()
+            {
+                core.end_binding(
+                    binding,
+                    Some(&RequestFailure::access_denied("session ended")),
+                );
             }
         }
         for circuit in &members.circuits {
             // The end at another router is reviewed by the control channel.
             let mut problem = match circuit.basis() {
-                Some(basis) => self.problem(&circuit.client.channel, &basis.session, Right::Dial)?,
+                Some(basis) => {
+                    self.problem(&circuit.client.channel, &basis.session, Right::Dial)?
+                }
                 None => None,
             };
-            let host = circuit.host().and_then(|host| Some((&host.end.channel, host.binding.as_ref()?)));
+            let host = circuit
+                .host()
+                .and_then(|host| Some((&host.end.channel, host.binding.as_ref()?)));
             if let (None, Some((channel, binding))) = (&problem, host) {
                 problem = self.problem(channel, &binding.session, Right::Bind)?;
             }
@@ -104,7 +134,12 @@ impl Review<'_> {
         Ok(())
     }
 
-    fn problem(&mut self, channel: &Channel, session: &Id<Session>, right: Right) -> Result<Option<RequestFailure>> {
+    fn problem(
+        &mut self,
+        channel: &Channel,
+        session: &Id<Session>,
+        right: Right,
+    ) -> Result<Option<RequestFailure>> {
         let key = (channel.number, session.to_string(), right);
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use super::authorizing_record::AuthorizingRecord;
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Mfa, PostureCheck, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy, Session,
+        ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Mfa, PostureCheck,
+        Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
     },
     store::Event,
 };
@@ -36,14 +36,17 @@ impl PendingReviews {
     pub(crate) fn record(&self, trigger: ReviewTrigger) {
         let mut pending = self.pending.lock();
         match trigger {
-            ReviewTrigger::Of(record) if pending.some.len() < MAX_NOTES => drop(pending.some.insert(record)),
+            ReviewTrigger::Of(record) if pending.some.len() < MAX_NOTES => {
+                let _ = pending.some.insert(record);
+            }
             _ => pending.everything = true,
         }
         drop(pending);
         self.added.notify_one();
     }
 
-    /// Records what to review after a committed change. `is_ours` selects the edge routers whose own changes count.
+    /// Records what to review after a committed change. `is_ours` selects the edge routers whose
+    /// own changes count.
     pub(crate) fn on_commit(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
         if let Some(trigger) = trigger(event, is_ours) {
             self.record(trigger);
@@ -85,24 +88,39 @@ fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigge
     if event.tombstone.is_some() {
         return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
-    let of = |record: fn(String) -> AuthorizingRecord| Some(ReviewTrigger::Of(record(event.id.clone())));
+    let of =
+        |record: fn(String) -> AuthorizingRecord| Some(ReviewTrigger::Of(record(event.id.clone())));
     if is(Session::KIND) && has_old {
         return of(AuthorizingRecord::Session);
     }
     if let Some((Some(old), new)) = event.of::<ApiSession>() {
-        let stays = new.is_some_and(|new| new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token);
-        return if stays { None } else { of(AuthorizingRecord::ApiSession) };
+        let stays = new.is_some_and(|new| {
+            new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token
+        });
+        return if stays {
+            None
+        } else {
+            of(AuthorizingRecord::ApiSession)
+        };
     }
     if is(Identity::KIND) && has_old {
         return of(AuthorizingRecord::Identity);
     }
     if let Some((old, new)) = event.of::<Mfa>() {
-        return Some(ReviewTrigger::Of(AuthorizingRecord::Identity(new.or(old)?.spec.identity_id.to_string())));
+        return Some(ReviewTrigger::Of(AuthorizingRecord::Identity(
+            new.or(old)?.spec.identity_id.to_string(),
+        )));
     }
     if is(Service::KIND) && has_old {
         return of(AuthorizingRecord::Service);
     }
-    let policies = [ServicePolicy::KIND, EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND, PostureCheck::KIND, AuthPolicy::KIND];
+    let policies = [
+        ServicePolicy::KIND,
+        EdgeRouterPolicy::KIND,
+        ServiceEdgeRouterPolicy::KIND,
+        PostureCheck::KIND,
+        AuthPolicy::KIND,
+    ];
     let is_of_router = is(EdgeRouter::KIND) && is_ours(&event.id);
     let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
     (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)

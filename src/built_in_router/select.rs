@@ -53,23 +53,52 @@ impl Weight {
     }
 }
 
-/// Selects a host; returns its index. `sticky` is the index of the previous host, if present; `lot` is a random number.
-pub(crate) fn choose(strategy: Strategy, weights: &[Weight], sticky: Option<usize>, lot: u64) -> Option<usize> {
+/// Selects a host; returns its index. `sticky` is the index of the previous host, if present; `lot`
+/// is a random number.
+pub(crate) fn choose(
+    strategy: Strategy,
+    weights: &[Weight],
+    sticky: Option<usize>,
+    lot: u64,
+) -> Option<usize> {
     let best = weights.iter().map(Weight::rank).min()?;
-    let of_best = || weights.iter().enumerate().filter(move |(_, weight)| weight.rank() == best);
-    let cheapest = || of_best().min_by_key(|(_, weight)| weight.within()).map(|(place, _)| place);
+    let of_best = || {
+        weights
+            .iter()
+            .enumerate()
+            .filter(move |(_, weight)| weight.rank() == best)
+    };
+    let cheapest = || {
+        of_best()
+            .min_by_key(|(_, weight)| weight.within())
+            .map(|(place, _)| place)
+    };
     match strategy {
         Strategy::Smartrouting => cheapest(),
-        Strategy::Sticky => of_best().map(|(place, _)| place).find(|place| Some(*place) == sticky).or_else(cheapest),
+        Strategy::Sticky => of_best()
+            .map(|(place, _)| place)
+            .find(|place| Some(*place) == sticky)
+            .or_else(cheapest),
         Strategy::Random => {
             let count = of_best().count() as u64;
-            of_best().nth(usize::try_from(lot.checked_rem(count)?).ok()?).map(|(place, _)| place)
+            of_best()
+                .nth(usize::try_from(lot.checked_rem(count)?).ok()?)
+                .map(|(place, _)| place)
         }
         Strategy::Weighted => {
-            // The chance is the total cost minus the host's own. If the total is zero, all chances are equal.
-            let total: u64 = of_best().map(|(_, weight)| u64::from(weight.within())).sum();
+            // The chance is the total cost minus the host's own. If the total is zero, all chances
+            // are equal.
+            let total: u64 = of_best()
+                .map(|(_, weight)| u64::from(weight.within()))
+                .sum();
             let alone = of_best().count() == 1;
-            let chance = |weight: &Weight| if total == 0 || alone { 1 } else { total - u64::from(weight.within()) };
+            let chance = |weight: &Weight| {
+                if total == 0 || alone {
+                    1
+                } else {
+                    total - u64::from(weight.within())
+                }
+            };
             let all: u64 = of_best().map(|(_, weight)| chance(weight)).sum();
             let mut left = lot.checked_rem(all)?;
             for (place, weight) in of_best() {
@@ -90,7 +119,11 @@ mod tests {
     use Strategy::{Random, Smartrouting, Sticky, Weighted};
 
     fn weight(precedence: Precedence, cost: u16) -> Weight {
-        Weight { precedence, cost, ..Weight::default() }
+        Weight {
+            precedence,
+            cost,
+            ..Weight::default()
+        }
     }
 
     /// How often each host is selected.
@@ -104,7 +137,12 @@ mod tests {
 
     #[test]
     fn precedence_goes_before_every_cost() {
-        let weights = [weight(Failed, 0), weight(Default, 5), weight(Required, u16::MAX), weight(Required, 9)];
+        let weights = [
+            weight(Failed, 0),
+            weight(Default, 5),
+            weight(Required, u16::MAX),
+            weight(Required, 9),
+        ];
         for strategy in [Smartrouting, Weighted, Random, Sticky] {
             let chosen = choose(strategy, &weights, Some(1), 0).unwrap();
             assert!(chosen == 2 || chosen == 3, "{strategy:?}");
@@ -117,9 +155,18 @@ mod tests {
 
     #[test]
     fn dynamic_cost_counts_like_cost() {
-        let busy = Weight { dynamic_cost: 40, ..weight(Default, 10) };
-        assert_eq!(choose(Smartrouting, &[busy, weight(Default, 49)], None, 0), Some(1));
-        assert_eq!(choose(Smartrouting, &[busy, weight(Default, 51)], None, 0), Some(0));
+        let busy = Weight {
+            dynamic_cost: 40,
+            ..weight(Default, 10)
+        };
+        assert_eq!(
+            choose(Smartrouting, &[busy, weight(Default, 49)], None, 0),
+            Some(1)
+        );
+        assert_eq!(
+            choose(Smartrouting, &[busy, weight(Default, 51)], None, 0),
+            Some(0)
+        );
     }
 
     #[test]
@@ -132,11 +179,32 @@ mod tests {
 
     #[test]
     fn hosts_are_drawn_by_cost() {
-        assert_eq!(drawn(Random, [weight(Default, 0), weight(Default, 900), weight(Failed, 0)]), [30_000, 30_000, 0]);
-        assert_eq!(drawn(Weighted, [weight(Default, 0), weight(Default, 0), weight(Default, 0)]), [20_000; 3]);
-        assert_eq!(drawn(Weighted, [weight(Default, 1), weight(Default, 3)]), [45_000, 15_000]);
+        assert_eq!(
+            drawn(
+                Random,
+                [weight(Default, 0), weight(Default, 900), weight(Failed, 0)]
+            ),
+            [30_000, 30_000, 0]
+        );
+        assert_eq!(
+            drawn(
+                Weighted,
+                [weight(Default, 0), weight(Default, 0), weight(Default, 0)]
+            ),
+            [20_000; 3]
+        );
+        assert_eq!(
+            drawn(Weighted, [weight(Default, 1), weight(Default, 3)]),
+            [45_000, 15_000]
+        );
         assert_eq!(drawn(Weighted, [weight(Default, 5)]), [60_000]);
         // Cost shares of 1/6, 2/6 and 3/6 give chances of 5, 4 and 3 in 12.
-        assert_eq!(drawn(Weighted, [weight(Default, 1), weight(Default, 2), weight(Default, 3)]), [25_000, 20_000, 15_000]);
+        assert_eq!(
+            drawn(
+                Weighted,
+                [weight(Default, 1), weight(Default, 2), weight(Default, 3)]
+            ),
+            [25_000, 20_000, 15_000]
+        );
     }
 }

@@ -1,13 +1,16 @@
-//! The send queue of one channel: control messages, which are sent first, and a queue per circuit; the queues take turns by bytes.
+//! The send queue of one channel: control messages, which are sent first, and a queue per circuit;
+//! the queues take turns by bytes.
 //!
-//! A task with data reserves room first and waits until there is some ([`SendQueue::reserve`]); messages that must not wait are pushed
-//! ([`SendQueue::push`], [`SendQueue::control`]). The limit of a channel shrinks as all channels together fill up (half of the rest of the
-//! router's budget), and so does the limit of a queue (half of the rest of the channel, an eighth of the rest of the budget): unread data
-//! always leaves room for other channels. This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998). An empty
-//! channel accepts one message as long as its owner's account has room for it (`budget.rs`).
+//! A task with data reserves room first and waits until there is some ([`SendQueue::reserve`]);
+//! messages that must not wait are pushed ([`SendQueue::push`], [`SendQueue::control`]). The limit
+//! of a channel shrinks as all channels together fill up (half of the rest of the router's budget),
+//! and so does the limit of a queue (half of the rest of the channel, an eighth of the rest of the
+//! budget): unread data always leaves room for other channels. This is the dynamic threshold of
+//! shared-memory switches (Choudhury and Hahne, 1998). An empty channel accepts one message as long
+//! as its owner's account has room for it (`budget.rs`).
 //!
-//! Invariant: the account of the channel holds the bytes in the queues, and those that the writer has taken and not yet written. The account
-//! of the sender holds reserved bytes.
+//! Invariant: the account of the channel holds the bytes in the queues, and those that the writer
+//! has taken and not yet written. The account of the sender holds reserved bytes.
 
 use std::{
     sync::Arc,
@@ -25,7 +28,8 @@ use crate::frame::Frame;
 
 /// The maximum bytes of queued control messages per channel.
 const CONTROL: usize = 256 << 10;
-/// Dials take at most this many bytes of [`CONTROL`], so that a host that gets many Dials still gets answers.
+/// Dials take at most this many bytes of [`CONTROL`], so that a host that gets many Dials still
+/// gets answers.
 const DIALS: usize = CONTROL / 2;
 /// With more bytes of control messages queued, nothing that needs an answer is read from the peer.
 const CONGESTED: usize = 16 << 10;
@@ -42,7 +46,8 @@ pub(crate) struct SendQueue {
     writer: Notify,
     /// Notified when few control messages are queued.
     uncongested: Notify,
-    /// Notified when there may be room for a Dial. A task that has taken room notifies the next one.
+    /// Notified when there may be room for a Dial. A task that has taken room notifies the next
+    /// one.
     dialing: Notify,
 }
 
@@ -57,7 +62,14 @@ pub(crate) struct Reservation<'o> {
 
 impl SendQueue {
     pub(crate) fn new(room: QueueBounds, account: Arc<Account>) -> Self {
-        Self { room, account, inner: Mutex::default(), writer: Notify::new(), uncongested: Notify::new(), dialing: Notify::new() }
+        Self {
+            room,
+            account,
+            inner: Mutex::default(),
+            writer: Notify::new(),
+            uncongested: Notify::new(),
+            dialing: Notify::new(),
+        }
     }
 
     /// Opens a queue. On a closed channel it accepts nothing.
@@ -71,8 +83,8 @@ impl SendQueue {
         id
     }
 
-    /// Waits until a queue has room for a message of this many bytes, whose sender has this account. `waiter` belongs to the caller and is
-    /// used only here.
+    /// Waits until a queue has room for a message of this many bytes, whose sender has this
+    /// account. `waiter` belongs to the caller and is used only here.
     ///
     /// # Errors
     /// The channel or the queue is closed.
@@ -91,7 +103,12 @@ impl SendQueue {
                     // There may be room for others as well.
                     self.account.budget.wake(1);
                 }
-                return Ok(Reservation { outbox: self, queue, bytes, sender });
+                return Ok(Reservation {
+                    outbox: self,
+                    queue,
+                    bytes,
+                    sender,
+                });
             }
             if !std::mem::replace(&mut has_waited, true) {
                 self.account.budget.pauses.increment();
@@ -100,10 +117,24 @@ impl SendQueue {
         }
     }
 
-    fn try_reserve(&self, id: QueueId, bytes: usize, sender: &Account, waiter: &Arc<Notify>) -> Result<bool, Gone> {
+    fn try_reserve(
+        &self,
+        id: QueueId,
+        bytes: usize,
+        sender: &Account,
+        waiter: &Arc<Notify>,
+    ) -> Result<bool, Gone> {
         let mut inner = self.inner.lock();
-        let FairQueues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
-        let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
+        let FairQueues {
+            queues,
+            bytes: in_channel,
+            waiting,
+            ..
+        } = &mut *inner;
+        let queue = queues
+            .get_mut(&id)
+            .filter(|queue| !queue.is_finished)
+            .ok_or(Gone)?;
         let (fits, limit) = self.fits(queue, *in_channel, bytes, self.room.queue);
         if fits && sender.try_take(bytes) {
             queue.bytes += bytes;
@@ -127,22 +158,31 @@ impl SendQueue {
         Ok(false)
     }
 
-    /// Whether a queue has room for a message, and the maximum bytes in it at present. `room` is its maximum if nothing else is queued.
+    /// Whether a queue has room for a message, and the maximum bytes in it at present. `room` is
+    /// its maximum if nothing else is queued.
     fn fits(&self, queue: &Queue, in_channel: usize, bytes: usize, room: usize) -> (bool, usize) {
         let free = self.account.budget.free();
         let left = self.room.channel.min(free / 2).saturating_sub(in_channel);
         let limit = room.min(left / 2).min(free / 8);
-        let has_room = queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || in_channel == 0));
+        let has_room = queue.bytes + bytes <= limit
+            || (queue.bytes == 0 && (bytes <= left || in_channel == 0));
         (has_room && self.account.has_room(bytes), limit)
     }
 
-    /// Appends a message if its queue has room for it now; `room` is the maximum bytes of the queue. Returns whether it was appended.
+    /// Appends a message if its queue has room for it now; `room` is the maximum bytes of the
+    /// queue. Returns whether it was appended.
     pub(crate) fn offer(&self, id: QueueId, frame: Frame, room: usize) -> bool {
         let bytes = frame.len() + OVERHEAD;
         {
             let mut inner = self.inner.lock();
-            let FairQueues { queues, bytes: in_channel, .. } = &mut *inner;
-            let Some(queue) = queues.get_mut(&id).filter(|queue| !queue.is_finished) else { return false };
+            let FairQueues {
+                queues,
+                bytes: in_channel,
+                ..
+            } = &mut *inner;
+            let Some(queue) = queues.get_mut(&id).filter(|queue| !queue.is_finished) else {
+                return false;
+            };
             if !self.fits(queue, *in_channel, bytes, room).0 || !self.account.try_take(bytes) {
                 return false;
             }
@@ -158,7 +198,9 @@ impl SendQueue {
     pub(crate) fn push(&self, id: QueueId, frame: Frame) {
         let mut inner = self.inner.lock();
         let bytes = frame.len() + OVERHEAD;
-        let Some(queue) = inner.queues.get_mut(&id) else { return };
+        let Some(queue) = inner.queues.get_mut(&id) else {
+            return;
+        };
         queue.bytes += bytes;
         inner.count(bytes);
         self.account.take(bytes);
@@ -176,9 +218,15 @@ impl SendQueue {
     pub(crate) fn discard(&self, id: QueueId) {
         let freed = {
             let mut inner = self.inner.lock();
-            let Some(queue) = inner.queues.remove(&id) else { return };
+            let Some(queue) = inner.queues.remove(&id) else {
+                return;
+            };
             inner.turns.retain(|turn| *turn != id);
-            let freed: usize = queue.messages.iter().map(|message| message.len() + OVERHEAD).sum();
+            let freed: usize = queue
+                .messages
+                .iter()
+                .map(|message| message.len() + OVERHEAD)
+                .sum();
             inner.bytes -= freed;
             queue.wake();
             inner.wake_waiting(self.room);
@@ -187,8 +235,8 @@ impl SendQueue {
         self.account.give_back(freed);
     }
 
-    /// Sends a message before all data; drops it if nothing new is accepted any more. Returns false if the channel is closed or its peer does
-    /// not read its control messages.
+    /// Sends a message before all data; drops it if nothing new is accepted any more. Returns false
+    /// if the channel is closed or its peer does not read its control messages.
     pub(crate) fn control(&self, frame: Frame) -> bool {
         let bytes = frame.len() + OVERHEAD;
         let mut inner = self.inner.lock();
@@ -206,7 +254,8 @@ impl SendQueue {
         true
     }
 
-    /// Waits until a Dial has room among the control messages, and sends it. Returns false if the channel is closed.
+    /// Waits until a Dial has room among the control messages, and sends it. Returns false if the
+    /// channel is closed.
     pub(crate) async fn control_with_room(&self, frame: Frame) -> bool {
         let bytes = frame.len() + OVERHEAD;
         loop {
@@ -252,9 +301,14 @@ impl SendQueue {
         inner.bytes + inner.control_bytes
     }
 
-    /// Waits for messages and takes some, in the order in which they are to be written. `number` numbers those without a sequence number.
-    /// Returns their bytes for [`SendQueue::written`], or `None` when no more will come.
-    pub(crate) async fn take(&self, batch: &mut Vec<Frame>, mut number: impl FnMut(&mut Frame)) -> Option<usize> {
+    /// Waits for messages and takes some, in the order in which they are to be written. `number`
+    /// numbers those without a sequence number. Returns their bytes for [`SendQueue::written`], or
+    /// `None` when no more will come.
+    pub(crate) async fn take(
+        &self,
+        batch: &mut Vec<Frame>,
+        mut number: impl FnMut(&mut Frame),
+    ) -> Option<usize> {
         loop {
             {
                 let mut inner = self.inner.lock();
@@ -296,7 +350,10 @@ impl SendQueue {
     /// How long nothing was written although bytes are queued.
     pub(crate) fn stalled(&self) -> Duration {
         let inner = self.inner.lock();
-        inner.moved.filter(|_| inner.bytes > 0).map_or(Duration::ZERO, |moved| moved.elapsed())
+        inner
+            .moved
+            .filter(|_| inner.bytes > 0)
+            .map_or(Duration::ZERO, |moved| moved.elapsed())
     }
 
     /// Accepts nothing new; the writer ends when all messages are written.
@@ -310,7 +367,8 @@ impl SendQueue {
         self.dialing.notify_one();
     }
 
-    /// Drops what is queued. The writer ends after the messages that it has begun, so that the peer gets complete messages only.
+    /// Drops what is queued. The writer ends after the messages that it has begun, so that the peer
+    /// gets complete messages only.
     pub(crate) fn drop_queued(&self) {
         let freed = {
             let mut inner = self.inner.lock();
@@ -356,11 +414,15 @@ impl SendQueue {
 }
 
 impl Reservation<'_> {
-    /// Puts the message for which the room was reserved into the queue; drops it if the queue is closed.
+    /// Puts the message for which the room was reserved into the queue; drops it if the queue is
+    /// closed.
     pub(crate) fn fill(self, frame: Frame) {
         let (outbox, id) = (self.outbox, self.queue);
         let mut inner = outbox.inner.lock();
-        let is_open = inner.queues.get(&id).is_some_and(|queue| !queue.is_finished);
+        let is_open = inner
+            .queues
+            .get(&id)
+            .is_some_and(|queue| !queue.is_finished);
         if is_open {
             inner.reserved -= self.bytes;
             self.sender.hand_over(&outbox.account, self.bytes);

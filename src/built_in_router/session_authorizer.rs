@@ -1,4 +1,5 @@
-//! Decides whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
+//! Decides whether a session grants its right at a router now, for the built-in router and for
+//! routers with a control channel.
 
 use super::message::{FailureReason, RequestFailure};
 use crate::{
@@ -46,14 +47,19 @@ impl SessionAuthorizer {
         right: Right,
         router: &str,
     ) -> Result<std::result::Result<Grant, RequestFailure>> {
-        // First, because what follows counts as activity of the API session: a router must not keep those of others open.
+        // First, because what follows counts as activity of the API session: a router must not keep
+        // those of others open.
         if !self.may_use(router, session.spec.identity_id.as_str()) {
             return Ok(Err(RequestFailure::no_router()));
         }
-        let Some(caller) = self.sessions.resolve(&self.store, presented.token, self.clock.now())? else {
+        let Some(caller) = self
+            .sessions
+            .resolve(&self.store, presented.token, self.clock.now())?
+        else {
             return Ok(Err(RequestFailure::invalid_api_session()));
         };
-        // A token of an external signer is not required here: REST requests carry it, and it was required for the creation of the session.
+        // A token of an external signer is not required here: REST requests carry it, and it was
+        // required for the creation of the session.
         if caller.queries.iter().any(|query| !query.is_token()) {
             return Ok(Err(RequestFailure::invalid_api_session()));
         }
@@ -64,30 +70,51 @@ impl SessionAuthorizer {
         if Right::from(spec.policy_type) != right {
             return Ok(Err(RequestFailure::wrong_type()));
         }
-        let (stands, service) = self.store.read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
+        let (stands, service) = self
+            .store
+            .read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
         if !stands {
             return Ok(Err(RequestFailure::invalid_session()));
         }
-        let Some(service) = service else { return Ok(Err(RequestFailure::no_service())) };
+        let Some(service) = service else {
+            return Ok(Err(RequestFailure::no_service()));
+        };
         let identity = caller.identity.id.as_str();
-        let permission = self.posture.permission(&caller.identity, presented.api_session, service.id.as_str(), right)?;
+        let permission = self.posture.permission(
+            &caller.identity,
+            presented.api_session,
+            service.id.as_str(),
+            right,
+        )?;
         match permission {
             ServicePermission::Granted(_) => {}
-            ServicePermission::Missing => return Ok(Err(RequestFailure::not_permitted(FailureReason::Policy))),
-            ServicePermission::Blocked(..) => return Ok(Err(RequestFailure::not_permitted(FailureReason::Posture))),
+            ServicePermission::Missing => {
+                return Ok(Err(RequestFailure::not_permitted(FailureReason::Policy)));
+            }
+            ServicePermission::Blocked(..) => {
+                return Ok(Err(RequestFailure::not_permitted(FailureReason::Posture)));
+            }
         }
-        let may_use = self.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router));
+        let may_use = self.access.ask(|engine| {
+            engine
+                .common_edge_routers(identity, service.id.as_str())
+                .contains(router)
+        });
         if !may_use {
             return Ok(Err(RequestFailure::no_router()));
         }
-        Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+        Ok(Ok(Grant {
+            identity: caller.identity.clone(),
+            service,
+        }))
     }
 
     /// Whether an identity may use a router.
     pub(crate) fn may_use(&self, router: &str, identity: &str) -> bool {
         self.access.ask(|engine| {
             let row = engine.row(PolicyEntityKind::EdgeRouter, router);
-            row.zip(engine.usable_edge_routers(identity)).is_some_and(|(row, usable)| usable.contains(row))
+            row.zip(engine.usable_edge_routers(identity))
+                .is_some_and(|(row, usable)| usable.contains(row))
         })
     }
 }

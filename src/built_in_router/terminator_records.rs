@@ -1,6 +1,8 @@
-//! The terminator records of hosted services: written when hosting starts, deleted when it ends, and all deleted at the start.
+//! The terminator records of hosted services: written when hosting starts, deleted when it ends,
+//! and all deleted at the start.
 //!
-//! They are written without history (`Entity::is_unlogged`) and in their own tasks: no reader of a connection waits for the disk.
+//! They are written without history (`Entity::is_unlogged`) and in their own tasks: no reader of a
+//! connection waits for the disk.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +26,8 @@ use crate::{
 
 /// The number of deletions per transaction.
 const BATCH: usize = 500;
-/// The maximum number of terminators of a service under one instance id: hosting under it reads them all.
+/// The maximum number of terminators of a service under one instance id: hosting under it reads
+/// them all.
 const MAX_INSTANCES: usize = 256;
 /// The `binding` of terminators of SDKs.
 pub(crate) const EDGE: &str = "edge";
@@ -36,15 +39,17 @@ pub(crate) struct TerminatorRecords {
     added: Notify,
 }
 
-/// The terminators to delete, each with the number of its last deletion, which ascends. The writer looks into it when it deletes, so that a
-/// terminator with the same id that was written meanwhile stays.
+/// The terminators to delete, each with the number of its last deletion, which ascends. The writer
+/// looks into it when it deletes, so that a terminator with the same id that was written meanwhile
+/// stays.
 #[derive(Default)]
 struct Ended {
     last: u64,
     waiting: BTreeMap<OfRouter, u64>,
 }
 
-/// A terminator, and the router that made it: no router deletes or changes the terminator of another one.
+/// A terminator, and the router that made it: no router deletes or changes the terminator of
+/// another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OfRouter {
     id: Id<Terminator>,
@@ -54,7 +59,9 @@ struct OfRouter {
 impl OfRouter {
     /// The record, unless it does not exist, or an administrator or another router made it.
     fn find(&self, change: &Change<'_, '_>) -> Result<Option<Record<Terminator>>> {
-        Ok(change.find_readable(&self.id)?.filter(|record| record.spec.router == self.router && record.is_of_a_connection()))
+        Ok(change
+            .find_readable(&self.id)?
+            .filter(|record| record.spec.router == self.router && record.is_of_a_connection()))
     }
 }
 
@@ -66,12 +73,20 @@ impl Ended {
 
     /// Up to [`BATCH`] of them, which stay.
     fn first(&self) -> Vec<(OfRouter, u64)> {
-        self.waiting.iter().take(BATCH).map(|(terminator, number)| (terminator.clone(), *number)).collect()
+        self.waiting
+            .iter()
+            .take(BATCH)
+            .map(|(terminator, number)| (terminator.clone(), *number))
+            .collect()
     }
 
-    /// Drops the deletion of a terminator, unless there was another one after this number. Returns whether it was dropped.
+    /// Drops the deletion of a terminator, unless there was another one after this number. Returns
+    /// whether it was dropped.
     fn drop_until(&mut self, terminator: &OfRouter, until: u64) -> bool {
-        let is_earlier = self.waiting.get(terminator).is_some_and(|number| *number <= until);
+        let is_earlier = self
+            .waiting
+            .get(terminator)
+            .is_some_and(|number| *number <= until);
         if is_earlier {
             self.waiting.remove(terminator);
         }
@@ -97,18 +112,28 @@ pub(crate) struct NewTerminator {
 
 impl TerminatorRecords {
     pub(crate) fn new(changes: Changes) -> Self {
-        Self { changes, ended: Arc::default(), added: Notify::new() }
+        Self {
+            changes,
+            ended: Arc::default(),
+            added: Notify::new(),
+        }
     }
 
     /// Queues terminators of a router for deletion.
     pub(crate) fn remove(&self, router: &str, ids: impl IntoIterator<Item = Id<Terminator>>) {
         let mut ended = self.ended.lock();
-        ids.into_iter().for_each(|id| ended.add(OfRouter { id, router: router.to_owned() }));
+        ids.into_iter().for_each(|id| {
+            ended.add(OfRouter {
+                id,
+                router: router.to_owned(),
+            })
+        });
         drop(ended);
         self.added.notify_one();
     }
 
-    /// Deletes queued terminators, as long as the router runs. `pause` is the delay after a failure.
+    /// Deletes queued terminators, as long as the router runs. `pause` is the delay after a
+    /// failure.
     pub(crate) async fn remove_ended(&self, pause: Duration) {
         loop {
             if self.ended.lock().waiting.is_empty() {
@@ -145,7 +170,12 @@ impl TerminatorRecords {
             let more = self.changes.run_blocking(move |change| {
                 let of_router = change.linked::<Terminator>("router", &router)?;
                 let own = of_router.into_iter().filter(Record::is_of_a_connection);
-                let mut left: Vec<_> = own.map(|record| OfRouter { id: record.id, router: record.spec.router }).collect();
+                let mut left: Vec<_> = own
+                    .map(|record| OfRouter {
+                        id: record.id,
+                        router: record.spec.router,
+                    })
+                    .collect();
                 let more = left.len() > BATCH;
                 left.truncate(BATCH);
                 delete(change, &left).map(|()| more)
@@ -156,13 +186,18 @@ impl TerminatorRecords {
         }
     }
 
-    /// Writes a terminator; one of the router with the same id is replaced, and a deletion of it that was queued before this call is dropped.
+    /// Writes a terminator; one of the router with the same id is replaced, and a deletion of it
+    /// that was queued before this call is dropped.
     ///
     /// # Errors
-    /// The id belongs to another terminator, the instance id is in use with another secret, or the store fails.
+    /// The id belongs to another terminator, the instance id is in use with another secret, or the
+    /// store fails.
     pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
         let (ended, until) = (self.ended.clone(), self.ended.lock().last);
-        let terminator = OfRouter { id: new.id.clone(), router: new.router.clone() };
+        let terminator = OfRouter {
+            id: new.id.clone(),
+            router: new.router.clone(),
+        };
         let is_dropped = Arc::new(AtomicBool::new(false));
         let dropped = is_dropped.clone();
         let replaced = terminator.clone();
@@ -179,10 +214,12 @@ impl TerminatorRecords {
         }
         match written {
             Ok(Inserted::Yes) => Ok(()),
-            Ok(Inserted::OtherId) => Err(RequestFailure::internal("another terminator has this id")),
-            Ok(Inserted::OtherSecret) => {
-                Err(RequestFailure::instance("the service is already hosted under this instance id with another secret"))
+            Ok(Inserted::OtherId) => {
+                Err(RequestFailure::internal("another terminator has this id"))
             }
+            Ok(Inserted::OtherSecret) => Err(RequestFailure::instance(
+                "the service is already hosted under this instance id with another secret",
+            )),
             Ok(Inserted::TooMany) => Err(RequestFailure::busy(format!(
                 "the service is already hosted {MAX_INSTANCES} times under this instance id, which is the limit"
             ))),
@@ -190,16 +227,26 @@ impl TerminatorRecords {
             Err(Error::NotFound { .. }) => Err(RequestFailure::no_service()),
             Err(error) => {
                 tracing::warn!(%error, "a terminator cannot be written");
-                Err(RequestFailure::busy("the terminator cannot be written at the moment"))
+                Err(RequestFailure::busy(
+                    "the terminator cannot be written at the moment",
+                ))
             }
         }
     }
 
     /// Writes cost and precedence of a terminator of a router, if it still exists.
     pub(crate) async fn update(&self, router: &str, id: Id<Terminator>, weight: Weight) {
-        let (terminator, of_router) = (id.clone(), OfRouter { id, router: router.to_owned() });
+        let (terminator, of_router) = (
+            id.clone(),
+            OfRouter {
+                id,
+                router: router.to_owned(),
+            },
+        );
         let updated = self.changes.run(move |change| {
-            let Some(mut record) = of_router.find(change)? else { return Ok(()) };
+            let Some(mut record) = of_router.find(change)? else {
+                return Ok(());
+            };
             (record.spec.cost, record.spec.precedence) = (weight.cost, weight.precedence);
             change.put(record)
         });
@@ -218,7 +265,16 @@ enum Inserted {
 }
 
 fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
-    let NewTerminator { id, router, service, weight, instance, secret, host, binding } = new;
+    let NewTerminator {
+        id,
+        router,
+        service,
+        weight,
+        instance,
+        secret,
+        host,
+        binding,
+    } = new;
     let spec = Terminator {
         address: id.to_string(),
         binding: binding.into(),
@@ -253,9 +309,14 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
     change.insert(record).map(|_| Inserted::Yes)
 }
 
-fn delete<'t>(change: &Change<'_, '_>, terminators: impl IntoIterator<Item = &'t OfRouter>) -> Result<()> {
+fn delete<'t>(
+    change: &Change<'_, '_>,
+    terminators: impl IntoIterator<Item = &'t OfRouter>,
+) -> Result<()> {
     for terminator in terminators {
-        terminator.find(change)?.map_or(Ok(()), |record| change.delete_record(record))?;
+        terminator
+            .find(change)?
+            .map_or(Ok(()), |record| change.delete_record(record))?;
     }
     Ok(())
 }
@@ -267,15 +328,28 @@ mod tests {
     #[test]
     fn terminators_written_again_stay() {
         let mut ended = Ended::default();
-        let terminator = |text: &str| OfRouter { id: Id::from_text(text), router: "router".into() };
-        ["b", "a"].into_iter().for_each(|text| ended.add(terminator(text)));
+        let terminator = |text: &str| OfRouter {
+            id: Id::from_text(text),
+            router: "router".into(),
+        };
+        ["b", "a"]
+            .into_iter()
+            .for_each(|text| ended.add(terminator(text)));
         let until = ended.last;
-        assert!(ended.drop_until(&terminator("a"), until) && !ended.drop_until(&terminator("c"), until));
-        let other = OfRouter { router: "other".into(), ..terminator("b") };
+        assert!(
+            ended.drop_until(&terminator("a"), until) && !ended.drop_until(&terminator("c"), until)
+        );
+        let other = OfRouter {
+            router: "other".into(),
+            ..terminator("b")
+        };
         assert!(!ended.drop_until(&other, until), "one of another router");
         assert_eq!(ended.first(), [(terminator("b"), 1)]);
         ended.add(terminator("b"));
-        assert!(!ended.drop_until(&terminator("b"), until), "it has ended again since then");
+        assert!(
+            !ended.drop_until(&terminator("b"), until),
+            "it has ended again since then"
+        );
         assert_eq!(ended.first(), [(terminator("b"), 3)]);
     }
 }

@@ -1,5 +1,6 @@
-//! Trace routes: an SDK asks which node is a number of hops away on a circuit. The router is the first hop, the SDK at the other end the
-//! second. Messages for the other end wait in the queue of the circuit, like data, so that they cannot overtake the data of other clients.
+//! Trace routes: an SDK asks which node is a number of hops away on a circuit. The router is the
+//! first hop, the SDK at the other end the second. Messages for the other end wait in the queue of
+//! the circuit, like data, so that they cannot overtake the data of other clients.
 
 use std::sync::Arc;
 
@@ -18,7 +19,10 @@ pub(crate) type Relayed = (Frame, Arc<Circuit>, CircuitSide);
 /// Answers a trace route, or returns it for the other end.
 pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
-    let hops = frame.u32(key::TRACE_HOPS).unwrap_or_default().saturating_sub(1);
+    let hops = frame
+        .u32(key::TRACE_HOPS)
+        .unwrap_or_default()
+        .saturating_sub(1);
     if hops == 0 || circuit.end(side.other()).is_none() {
         let answer = Builder::reply(kind::TRACE_ROUTE_RESPONSE, &frame)
             .optional(key::CONNECTION, frame.header(key::CONNECTION))
@@ -36,16 +40,24 @@ pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) ->
     Some((frame, circuit, side))
 }
 
-/// Turns the answer of the other end into the answer for the end that asked; `None` if it has not asked.
+/// Turns the answer of the other end into the answer for the end that asked; `None` if it has not
+/// asked.
 pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
-    let number = frame.u32(key::TRACE_REQUEST).filter(|number| circuit.traces.answered(side.other(), *number))?;
+    let number = frame
+        .u32(key::TRACE_REQUEST)
+        .filter(|number| circuit.traces.answered(side.other(), *number))?;
     Some((frame.with_reply_for(number.cast_signed()), circuit, side))
 }
 
 fn circuit_of(channel: &Channel, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
-    match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
-        Some(ConnectionEntry::End(circuit, side)) if circuit.host().is_some() => Some((circuit, side)),
+    match frame
+        .u32(key::CONNECTION)
+        .and_then(|connection| channel.entry(connection))
+    {
+        Some(ConnectionEntry::End(circuit, side)) if circuit.host().is_some() => {
+            Some((circuit, side))
+        }
         _ => None,
     }
 }

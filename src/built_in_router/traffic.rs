@@ -19,7 +19,11 @@ impl Traffic {
     /// Counts data bytes received from a side.
     pub(crate) fn count(&self, from: CircuitSide, bytes: usize) {
         let [client, host] = &self.bytes;
-        let counter = if from == CircuitSide::Client { client } else { host };
+        let counter = if from == CircuitSide::Client {
+            client
+        } else {
+            host
+        };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -28,15 +32,24 @@ impl Traffic {
         let mut measured = self.measured.lock();
         for (before, bytes) in measured.iter_mut().zip(&self.bytes) {
             let bytes = bytes.load(Ordering::Relaxed);
-            *before = SentInfo { bytes, bytes_per_second: Some((bytes - before.bytes) / seconds.max(1)) };
+            *before = SentInfo {
+                bytes,
+                bytes_per_second: Some((bytes - before.bytes) / seconds.max(1)),
+            };
         }
     }
 
     /// What the client and the host have sent.
     pub(crate) fn info(&self) -> [SentInfo; 2] {
         let [client, host] = *self.measured.lock();
-        let [from_client, from_host] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
-        let sent = |bytes, before: SentInfo| SentInfo { bytes, bytes_per_second: before.bytes_per_second.or(Some(0)) };
+        let [from_client, from_host] = self
+            .bytes
+            .each_ref()
+            .map(|bytes| bytes.load(Ordering::Relaxed));
+        let sent = |bytes, before: SentInfo| SentInfo {
+            bytes,
+            bytes_per_second: before.bytes_per_second.or(Some(0)),
+        };
         [sent(from_client, client), sent(from_host, host)]
     }
 }

@@ -10,11 +10,16 @@ use crate::frame::Frame;
 /// The maximum number of messages per write.
 const MAX_MESSAGES: usize = 64;
 
-/// Writes the messages of a send queue until no more will come; `number` gives them their sequence numbers.
+/// Writes the messages of a send queue until no more will come; `number` gives them their sequence
+/// numbers.
 ///
 /// # Errors
 /// The connection cannot be written.
-pub(crate) async fn run(outbox: &SendQueue, mut number: impl FnMut(&mut Frame), mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+pub(crate) async fn run(
+    outbox: &SendQueue,
+    mut number: impl FnMut(&mut Frame),
+    mut stream: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(bytes) = outbox.take(&mut batch, &mut number).await {
         for together in batch.chunks(MAX_MESSAGES) {

@@ -13,7 +13,10 @@ const LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
 impl Lifecycle for ApiToken {
     fn creating(record: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
-        record.spec.expires_at.get_or_insert_with(|| change.now().plus(LIFETIME));
+        record
+            .spec
+            .expires_at
+            .get_or_insert_with(|| change.now().plus(LIFETIME));
         Ok(())
     }
 }

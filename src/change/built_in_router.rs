@@ -1,10 +1,11 @@
-//! The record of the built-in edge router, and the policies that open it to everybody in a new file.
+//! The record of the built-in edge router, and the policies that open it to everybody in a new
+//! file.
 
 use crate::{
     clock::Timestamp,
     entity::{
-        Document, EdgeRouter, EdgeRouterPolicy, Entity, Id, Lookup, Record, Roles, Semantic, ServiceEdgeRouterPolicy, TransitRouter,
-        TypedLookup, edge_router::State,
+        Document, EdgeRouter, EdgeRouterPolicy, Entity, Id, Lookup, Record, Roles, Semantic,
+        ServiceEdgeRouterPolicy, TransitRouter, TypedLookup, edge_router::State,
     },
     error::Result,
     store::{Store, Tx},
@@ -36,14 +37,22 @@ pub(crate) fn add_open(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
         edge_router_roles: router(),
         identity_roles: everybody(),
     };
-    tx.insert(Record::new(Id::from_text(super::ids::long_id()), now, policy))?;
+    tx.insert(Record::new(
+        Id::from_text(super::ids::long_id()),
+        now,
+        policy,
+    ))?;
     let policy = ServiceEdgeRouterPolicy {
         name: "built-in-router-for-all-services".into(),
         semantic: Semantic::AnyOf,
         edge_router_roles: router(),
         service_roles: everybody(),
     };
-    tx.insert(Record::new(Id::from_text(super::ids::long_id()), now, policy))
+    tx.insert(Record::new(
+        Id::from_text(super::ids::long_id()),
+        now,
+        policy,
+    ))
 }
 
 fn add(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
@@ -57,7 +66,10 @@ fn add(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
         role_attributes: roles(EdgeRouter::BUILT_IN),
     };
     let mut record = Record::new(Id::from_text(EdgeRouter::BUILT_IN), now, spec);
-    record.state = State { is_verified: true, ..State::default() };
+    record.state = State {
+        is_verified: true,
+        ..State::default()
+    };
     tx.insert(record)
 }
 

@@ -3,8 +3,8 @@
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     entity::{
-        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, Id, Identity, IdentityKind, Record, Semantic, Tags, TypedLookup,
-        edge_router::State,
+        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, Id, Identity, IdentityKind, Record,
+        Semantic, Tags, TypedLookup, edge_router::State,
     },
     error::{Error, Result},
 };
@@ -16,12 +16,20 @@ impl Lifecycle for EdgeRouter {
 
     fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         enroll(record, change)?;
-        if record.spec.is_tunneler_enabled { add_tunneler(record, change) } else { Ok(()) }
+        if record.spec.is_tunneler_enabled {
+            add_tunneler(record, change)
+        } else {
+            Ok(())
+        }
     }
 
     fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         if new.is_built_in() && new.spec.is_tunneler_enabled {
-            return Err(Error::invalid("isTunnelerEnabled", "the built-in router has no tunneler", "true"));
+            return Err(Error::invalid(
+                "isTunnelerEnabled",
+                "the built-in router has no tunneler",
+                "true",
+            ));
         }
         match (old.spec.is_tunneler_enabled, new.spec.is_tunneler_enabled) {
             (false, true) => add_tunneler(new, change),
@@ -37,7 +45,11 @@ impl Lifecycle for EdgeRouter {
                 "the built-in router cannot be deleted; disable it, or start with router.enabled = false".into(),
             ));
         }
-        if record.spec.is_tunneler_enabled { remove_tunneler(record, change) } else { Ok(()) }
+        if record.spec.is_tunneler_enabled {
+            remove_tunneler(record, change)
+        } else {
+            Ok(())
+        }
     }
 
     fn is_kept(record: &Record<Self>) -> bool {
@@ -59,7 +71,9 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
 pub(crate) fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     let mut router = change.get(id)?;
     if router.is_built_in() {
-        return Err(Error::NotUpdatable("the built-in router needs no enrollment".into()));
+        return Err(Error::NotUpdatable(
+            "the built-in router needs no enrollment".into(),
+        ));
     }
     change.delete_linked::<Enrollment>("edgeRouter", id.as_str())?;
     router.state = State::default();
@@ -67,7 +81,8 @@ pub(crate) fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<
     change.put(router)
 }
 
-/// Creates the identity of a router's tunneler, with the same id and name, and a policy that lets it use its router.
+/// Creates the identity of a router's tunneler, with the same id and name, and a policy that lets
+/// it use its router.
 fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     let (id, now) = (router.id.as_str(), change.now());
     let mut identity = Record::new(Id::from_text(id), now, Identity::named(&router.spec.name));
@@ -83,7 +98,8 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
     };
     let mut policy = Record::new(Id::from_text(id), now, policy);
     policy.is_system = true;
-    // Not through `Change`: only the store's rules apply to the policy, because the router that it names may not be stored yet.
+    // Not through `Change`: only the store's rules apply to the policy, because the router that it
+    // names may not be stored yet.
     change.tx.insert(policy)
 }
 

@@ -44,15 +44,16 @@ impl ChangeContext {
             ctrls: None,
         };
         let signed = self.keystore.signer().sign(&claims);
-        enrollment.jwt = signed.map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
+        enrollment.jwt =
+            signed.map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
         (enrollment.token, enrollment.expires_at) = (token, expires_at);
         Ok(enrollment)
     }
 }
 
 impl Changes {
-    /// Signs an enrollment before it is stored. Signing takes most of a millisecond; in the transaction it would delay
-    /// every other write.
+    /// Signs an enrollment before it is stored. Signing takes most of a millisecond; in the
+    /// transaction it would delay every other write.
     ///
     /// # Errors
     /// Signing fails.
@@ -77,27 +78,49 @@ impl Change<'_, '_> {
 /// Signing fails.
 pub(crate) fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
     let signer = change.context.keystore.signer();
-    let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| signer.is_known_as(&token.key));
+    let is_current =
+        Claimed::read(&enrollment.jwt).is_ok_and(|token| signer.is_known_as(&token.key));
     let expires_at = enrollment.expires_at;
-    if is_current { Ok(enrollment) } else { change.sign(enrollment, expires_at) }
+    if is_current {
+        Ok(enrollment)
+    } else {
+        change.sign(enrollment, expires_at)
+    }
 }
 
 /// Stores a new, signed enrollment.
 ///
 /// # Errors
 /// Signing again or storing fails.
-pub fn issue(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
-    change.create(Draft { tags, spec: up_to_date(enrollment, change)? })
+pub fn issue(
+    enrollment: Enrollment,
+    tags: Tags,
+    change: &Change<'_, '_>,
+) -> Result<Record<Enrollment>> {
+    change.create(Draft {
+        tags,
+        spec: up_to_date(enrollment, change)?,
+    })
 }
 
-/// Like [`issue`], for an identity, which may have only one enrollment of each method, expired or not.
+/// Like [`issue`], for an identity, which may have only one enrollment of each method, expired or
+/// not.
 ///
 /// # Errors
 /// There is one already, or as in [`issue`].
-pub(crate) fn issue_once(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+pub(crate) fn issue_once(
+    enrollment: Enrollment,
+    tags: Tags,
+    change: &Change<'_, '_>,
+) -> Result<Record<Enrollment>> {
     let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
-    if others.iter().any(|other| other.spec.method == enrollment.method) {
-        return Err(Error::Refused(Refusal::EnrollmentExists { method: enrollment.method.as_str() }));
+    if others
+        .iter()
+        .any(|other| other.spec.method == enrollment.method)
+    {
+        return Err(Error::Refused(Refusal::EnrollmentExists {
+            method: enrollment.method.as_str(),
+        }));
     }
     issue(enrollment, tags, change)
 }

@@ -1,5 +1,5 @@
-//! The first start: the content of a new file, and the repair if that start ended before the administrator's password
-//! was shown.
+//! The first start: the content of a new file, and the repair if that start ended before the
+//! administrator's password was shown.
 
 use zeroize::Zeroizing;
 
@@ -11,7 +11,8 @@ use crate::{
     clock::Timestamp,
     config::PasswordConfig,
     entity::{
-        AuthPolicy, Authenticator, ConfigType, Credential, Id, Identity, Lookup, Record, TypedLookup,
+        AuthPolicy, Authenticator, ConfigType, Credential, Id, Identity, Lookup, Record,
+        TypedLookup,
         builtin::{self, Shipped},
     },
     error::{Error, Result},
@@ -62,8 +63,17 @@ pub struct PasswordRules {
 impl PasswordRules {
     /// Those of the configuration.
     pub fn of(passwords: &PasswordConfig) -> Self {
-        let PasswordConfig { min_length, max_attempts, lockout_minutes, .. } = *passwords;
-        Self { min_length, max_attempts, lockout_minutes }
+        let PasswordConfig {
+            min_length,
+            max_attempts,
+            lockout_minutes,
+            ..
+        } = *passwords;
+        Self {
+            min_length,
+            max_attempts,
+            lockout_minutes,
+        }
     }
 
     fn policy(self, now: Timestamp) -> Record<AuthPolicy> {
@@ -75,7 +85,8 @@ impl PasswordRules {
     }
 }
 
-/// Fills a new file in one transaction: keys and certificates (sealed), the built-in records and the administrator.
+/// Fills a new file in one transaction: keys and certificates (sealed), the built-in records and
+/// the administrator.
 ///
 /// # Errors
 /// The store rejects a record, or there is no randomness.
@@ -83,23 +94,32 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) ->
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
         let now = crate::entity::Lookup::now(tx);
-        let material = Material::generate(&filling.hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
+        let material = Material::generate(&filling.hosts, now.seconds())
+            .map_err(|e| Error::Internal(format!("making keys: {e}")))?;
         sealed_keys.save_derivation(tx)?;
         certificates::keep(tx, &sealed_keys, &material)?;
-        builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
-        builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
-        builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
+        builtin::identity_types(now)
+            .into_iter()
+            .try_for_each(|record| tx.insert(record))?;
+        builtin::posture_check_types(now)
+            .into_iter()
+            .try_for_each(|record| tx.insert(record))?;
+        builtin::config_types(now)?
+            .into_iter()
+            .try_for_each(|record| tx.insert(record))?;
         tx.set_setting(SHIPPED, Some(Shipped::all().setting().as_bytes()))?;
         tx.insert(filling.passwords.policy(now))?;
         if filling.router {
             built_in_router::add_open(tx, now)?;
         }
-        filling.administrator.map_or(Ok(()), |administrator| add(tx, now, administrator))
+        filling
+            .administrator
+            .map_or(Ok(()), |administrator| add(tx, now, administrator))
     })
 }
 
-/// Whether a user's password was generated and has not been shown. A password that the operator has set meanwhile has
-/// another hash.
+/// Whether a user's password was generated and has not been shown. A password that the operator has
+/// set meanwhile has another hash.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -113,10 +133,15 @@ pub(crate) fn is_unseen(store: &Store, username: &str) -> Result<bool> {
 /// The file cannot be read or written.
 pub(crate) fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()> {
     store.write_blocking(move |tx| {
-        let Some(mut record) = unseen(tx, &administrator.username)? else { return Ok(()) };
+        let Some(mut record) = unseen(tx, &administrator.username)? else {
+            return Ok(());
+        };
         administrator.note(tx)?;
         record.updated_at = tx.now();
-        record.spec.credential = Credential::Updb { username: administrator.username, password: administrator.password };
+        record.spec.credential = Credential::Updb {
+            username: administrator.username,
+            password: administrator.password,
+        };
         tx.put(record)
     })
 }
@@ -129,8 +154,9 @@ pub(crate) fn seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
 }
 
-/// Gives an existing file the built-in config types of this release, and the schemas of this release to those that it got earlier. A type
-/// that an administrator changed or made is left unchanged; a deleted one is not created again.
+/// Gives an existing file the built-in config types of this release, and the schemas of this
+/// release to those that it got earlier. A type that an administrator changed or made is left
+/// unchanged; a deleted one is not created again.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -144,7 +170,11 @@ pub(crate) fn renew_config_types(store: &Store) -> Result<()> {
             }
         }
         for record in shipped.lacking(read.now())? {
-            if read.find(&record.id)?.is_none() && read.find_by::<ConfigType>("name", &record.spec.name)?.is_none() {
+            if read.find(&record.id)?.is_none()
+                && read
+                    .find_by::<ConfigType>("name", &record.spec.name)?
+                    .is_none()
+            {
                 lacking.push(record);
             }
         }
@@ -153,7 +183,11 @@ pub(crate) fn renew_config_types(store: &Store) -> Result<()> {
     if outdated.is_empty() && lacking.is_empty() {
         return Ok(());
     }
-    tracing::info!(schemas = outdated.len(), added = lacking.len(), "updating the built-in config types");
+    tracing::info!(
+        schemas = outdated.len(),
+        added = lacking.len(),
+        "updating the built-in config types"
+    );
     store.write_blocking(move |tx| {
         outdated.into_iter().try_for_each(|record| tx.put(record))?;
         for record in lacking {
@@ -165,22 +199,37 @@ pub(crate) fn renew_config_types(store: &Store) -> Result<()> {
 }
 
 fn unseen(read: &Read<'_>, username: &str) -> Result<Option<Record<Authenticator>>> {
-    let Some(noted) = read.setting(UNSEEN)? else { return Ok(None) };
+    let Some(noted) = read.setting(UNSEEN)? else {
+        return Ok(None);
+    };
     let found = read.find_by::<Authenticator>("updbUsername", username)?;
     Ok(found.filter(|record| record.spec.credential.proof().as_bytes() == noted))
 }
 
 fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> {
     administrator.note(tx)?;
-    let Administrator { username, password, .. } = administrator;
+    let Administrator {
+        username, password, ..
+    } = administrator;
     let id = super::ids::short_id();
-    let mut identity = Record::new(Id::from_text(id.as_str()), now, Identity::named("Default Admin"));
+    let mut identity = Record::new(
+        Id::from_text(id.as_str()),
+        now,
+        Identity::named("Default Admin"),
+    );
     identity.spec.is_admin = true;
     identity.state.is_default_admin = true;
     tx.insert(identity)?;
     let credential = Credential::Updb { username, password };
-    let authenticator = Authenticator { identity_id: Id::from_text(id), credential };
-    tx.insert(Record::new(Id::from_text(super::ids::short_id()), now, authenticator))
+    let authenticator = Authenticator {
+        identity_id: Id::from_text(id),
+        credential,
+    };
+    tx.insert(Record::new(
+        Id::from_text(super::ids::short_id()),
+        now,
+        authenticator,
+    ))
 }
 
 /// The seal for secrets in records. A file without a key for it gets one.
@@ -206,5 +255,6 @@ pub(crate) fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
 /// [`Error::Damaged`]; the file cannot be read.
 pub fn stored_seal(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Seal>> {
     let key = sealed_keys.find(read, Secret::SEAL)?;
-    key.map(|key| Seal::new(&key).map_err(|_| Secret::SEAL.damaged("it is not a key"))).transpose()
+    key.map(|key| Seal::new(&key).map_err(|_| Secret::SEAL.damaged("it is not a key")))
+        .transpose()
 }

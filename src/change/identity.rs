@@ -1,4 +1,5 @@
-//! Identities: which cannot be deleted, what is fixed in a router's identity, and what disabling ends.
+//! Identities: which cannot be deleted, what is fixed in a router's identity, and what disabling
+//! ends.
 
 use super::{Change, Lifecycle, ids::short_id};
 use crate::{
@@ -21,29 +22,49 @@ impl Lifecycle for Identity {
     }
 
     fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
-        let (router, claimed) = (old.state.kind == IdentityKind::Router, new.spec.claimed_kind);
+        let (router, claimed) = (
+            old.state.kind == IdentityKind::Router,
+            new.spec.claimed_kind,
+        );
         if claimed.kind() != old.state.kind {
-            return Err(Error::invalid("typeId", "cannot be changed", claimed.kind().as_str()));
+            return Err(Error::invalid(
+                "typeId",
+                "cannot be changed",
+                claimed.kind().as_str(),
+            ));
         }
         if new.state.is_default_admin && !new.spec.is_admin {
-            // A record of an earlier release may lack the flag, although the identity was an administrator.
+            // A record of an earlier release may lack the flag, although the identity was an
+            // administrator.
             if old.spec.is_admin {
-                return Err(Error::invalid("isAdmin", "the default administrator is always an administrator", "false"));
+                return Err(Error::invalid(
+                    "isAdmin",
+                    "the default administrator is always an administrator",
+                    "false",
+                ));
             }
             new.spec.is_admin = true;
         }
         if router && new.spec.name != old.spec.name {
-            return Err(Error::invalid("name", "must be the name of the router", &new.spec.name));
+            return Err(Error::invalid(
+                "name",
+                "must be the name of the router",
+                &new.spec.name,
+            ));
         }
         Ok(())
     }
 
     fn deleting(record: &Record<Self>, _: &Change<'_, '_>) -> Result<()> {
         if record.state.is_default_admin {
-            return Err(Error::NotDeletable("the default administrator cannot be deleted".into()));
+            return Err(Error::NotDeletable(
+                "the default administrator cannot be deleted".into(),
+            ));
         }
         if record.state.kind == IdentityKind::Router {
-            return Err(Error::NotDeletable("the identity of a router is deleted with its router".into()));
+            return Err(Error::NotDeletable(
+                "the identity of a router is deleted with its router".into(),
+            ));
         }
         Ok(())
     }
@@ -57,7 +78,11 @@ impl Lifecycle for Identity {
 ///
 /// # Errors
 /// There is no such identity.
-pub(crate) fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timestamp>) -> Result<()> {
+pub(crate) fn disable(
+    change: &Change<'_, '_>,
+    id: &Id<Identity>,
+    until: Option<Timestamp>,
+) -> Result<()> {
     let mut identity = change.get(id)?;
     (identity.state.disabled_at, identity.state.disabled_until) = (Some(change.now()), until);
     change.put(identity)?;

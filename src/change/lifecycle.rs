@@ -6,8 +6,8 @@ use crate::{
     error::Result,
 };
 
-/// What a kind does besides being stored. Each step is part of the transaction that calls it, and may reject the
-/// change.
+/// What a kind does besides being stored. Each step is part of the transaction that calls it, and
+/// may reject the change.
 pub trait Lifecycle: Entity {
     /// The id of a new record: 22 letters and digits that ascend with time.
     fn new_id() -> String {
@@ -34,7 +34,11 @@ pub trait Lifecycle: Entity {
     ///
     /// # Errors
     /// A rule is broken.
-    fn edited(_old: &Record<Self>, _new: &mut Record<Self>, _change: &Change<'_, '_>) -> Result<()> {
+    fn edited(
+        _old: &Record<Self>,
+        _new: &mut Record<Self>,
+        _change: &Change<'_, '_>,
+    ) -> Result<()> {
         Ok(())
     }
 

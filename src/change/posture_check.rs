@@ -9,6 +9,14 @@ use crate::{
 impl Lifecycle for PostureCheck {
     fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
         let (was, is) = (old.spec.demand.kind(), new.spec.demand.kind());
-        if was == is { Ok(()) } else { Err(Error::invalid("typeId", format!("cannot be changed from {}", was.as_str()), is.as_str())) }
+        if was == is {
+            Ok(())
+        } else {
+            Err(Error::invalid(
+                "typeId",
+                format!("cannot be changed from {}", was.as_str()),
+                is.as_str(),
+            ))
+        }
     }
 }

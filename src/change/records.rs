@@ -15,11 +15,14 @@ impl Change<'_, '_> {
     /// A rule of the kind is broken.
     pub fn create<E: Lifecycle>(&self, draft: Draft<E>) -> Result<Record<E>> {
         let matching = unmatchable::refuse(draft.spec.unmatchable(), Vec::new);
-        self.insert_checked(recorded(Id::from_text(E::new_id()), self.now(), draft), matching)
+        self.insert_checked(
+            recorded(Id::from_text(E::new_id()), self.now(), draft),
+            matching,
+        )
     }
 
-    /// Creates a record with an id made before. Members that nothing can match are accepted, because it may be a record of another
-    /// controller.
+    /// Creates a record with an id made before. Members that nothing can match are accepted,
+    /// because it may be a record of another controller.
     ///
     /// # Errors
     /// A rule of the kind is broken.
@@ -35,7 +38,11 @@ impl Change<'_, '_> {
         self.insert_checked(record, Ok(()))
     }
 
-    fn insert_checked<E: Lifecycle>(&self, mut record: Record<E>, matching: Result<()>) -> Result<Record<E>> {
+    fn insert_checked<E: Lifecycle>(
+        &self,
+        mut record: Record<E>,
+        matching: Result<()>,
+    ) -> Result<Record<E>> {
         record.spec.tidy();
         self.check(None, &record, matching)?;
         E::creating(&mut record, self)?;
@@ -44,11 +51,16 @@ impl Change<'_, '_> {
         Ok(record)
     }
 
-    /// Edits the part of a record that a request may write; `None` from `edit` leaves the record unchanged.
+    /// Edits the part of a record that a request may write; `None` from `edit` leaves the record
+    /// unchanged.
     ///
     /// # Errors
     /// There is no such record, it belongs to the system, or a rule of the kind is broken.
-    pub fn edit<E: Lifecycle>(&self, id: &Id<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
+    pub fn edit<E: Lifecycle>(
+        &self,
+        id: &Id<E>,
+        edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>,
+    ) -> Result<()> {
         self.edit_record(self.tx.get(id)?, edit)
     }
 
@@ -56,13 +68,31 @@ impl Change<'_, '_> {
     ///
     /// # Errors
     /// The record belongs to the system, or a rule of the kind is broken.
-    pub fn edit_record<E: Lifecycle>(&self, old: Record<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
+    pub fn edit_record<E: Lifecycle>(
+        &self,
+        old: Record<E>,
+        edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>,
+    ) -> Result<()> {
         if old.is_system {
-            return Err(Error::NotUpdatable(format!("{} {} belongs to the system", E::KIND.name, old.id)));
+            return Err(Error::NotUpdatable(format!(
+                "{} {} belongs to the system",
+                E::KIND.name,
+                old.id
+            )));
         }
-        let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
+        let Some(draft) = edit(&Draft {
+            tags: old.tags.clone(),
+            spec: old.spec.clone(),
+        })?
+        else {
+            return Ok(());
+        };
         let matching = unmatchable::refuse(draft.spec.unmatchable(), || old.spec.unmatchable());
-        let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
+        let mut new = Record {
+            tags: draft.tags,
+            spec: draft.spec,
+            ..old.clone()
+        };
         new.spec.tidy();
         self.check(Some(&old), &new, Ok(()))?;
         E::edited(&old, &mut new, self)?;
@@ -80,7 +110,8 @@ impl Change<'_, '_> {
         self.tx.put(record)
     }
 
-    /// [`Change::put`] over a record that this transaction has read as `old` and has not changed since; it is not read again.
+    /// [`Change::put`] over a record that this transaction has read as `old` and has not changed
+    /// since; it is not read again.
     ///
     /// # Errors
     /// The store rejects it.
@@ -97,46 +128,86 @@ impl Change<'_, '_> {
         self.delete_record(self.tx.get(id)?)
     }
 
-    /// [`Change::delete`] of a record that this transaction has read and has not changed since; it is not read again.
+    /// [`Change::delete`] of a record that this transaction has read and has not changed since; it
+    /// is not read again.
     ///
     /// # Errors
     /// It belongs to the system, or others refer to it.
     pub fn delete_record<E: Lifecycle>(&self, record: Record<E>) -> Result<()> {
         if record.is_system {
-            return Err(Error::NotDeletable(format!("{} {} belongs to the system", E::KIND.name, record.id)));
+            return Err(Error::NotDeletable(format!(
+                "{} {} belongs to the system",
+                E::KIND.name,
+                record.id
+            )));
         }
         E::deleting(&record, self)?;
         self.tx.delete_record(record)
     }
 
-    /// Deletes the records of a kind with this value of an indexed field or reference, and their dependents. For a kind
-    /// that can have very many of them, a tombstone is written and they are removed later (`store/tx/tombstone.rs`).
+    /// Deletes the records of a kind with this value of an indexed field or reference, and their
+    /// dependents. For a kind that can have very many of them, a tombstone is written and they are
+    /// removed later (`store/tx/tombstone.rs`).
     ///
     /// # Errors
     /// As in [`Change::delete`].
-    pub(crate) fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
-        self.tx.few_or_tombstone::<E>(field, value)?.into_iter().try_for_each(|record| self.delete_record(record))
+    pub(crate) fn delete_linked<E: Lifecycle>(
+        &self,
+        field: &'static str,
+        value: &str,
+    ) -> Result<()> {
+        self.tx
+            .few_or_tombstone::<E>(field, value)?
+            .into_iter()
+            .try_for_each(|record| self.delete_record(record))
     }
 
-    /// The rules for every write of a record: those of all kinds, then those of its own. `matching` says whether something can match it as it
-    /// was sent.
-    fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>, matching: Result<()>) -> Result<()> {
-        // The store would reject a blank name too, but it is reported together with the other errors here.
+    /// The rules for every write of a record: those of all kinds, then those of its own. `matching`
+    /// says whether something can match it as it was sent.
+    fn check<E: Entity>(
+        &self,
+        old: Option<&Record<E>>,
+        record: &Record<E>,
+        matching: Result<()>,
+    ) -> Result<()> {
+        // The store would reject a blank name too, but it is reported together with the other
+        // errors here.
         let own = record.spec.check(self.tx);
-        let rules = [record.tags.check("tags"), self.check_amounts(old, record), check_every(record), own, matching];
-        let Err(refused) = Error::all(rules) else { return Ok(()) };
+        let rules = [
+            record.tags.check("tags"),
+            self.check_amounts(old, record),
+            check_every(record),
+            own,
+            matching,
+        ];
+        let Err(refused) = Error::all(rules) else {
+            return Ok(());
+        };
         // Values that are taken are reported as well; without other errors the store reports them.
         Error::all([Err(refused), self.tx.check_taken(record)])
     }
 
-    /// No member that requests fill freely may exceed the configured limit, unless it did so before.
-    pub(super) fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
-        let limit = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
+    /// No member that requests fill freely may exceed the configured limit, unless it did so
+    /// before.
+    pub(super) fn check_amounts<E: Entity>(
+        &self,
+        old: Option<&Record<E>>,
+        record: &Record<E>,
+    ) -> Result<()> {
+        let limit = if E::MADE_BY_CLIENTS {
+            &self.context.client_members
+        } else {
+            &self.context.members
+        };
         let before = old.map(|old| old.tags.amount()).unwrap_or_default();
         let tags = record.tags.amount().check("tags", before, limit);
         let before = old.map(|old| old.spec.amounts()).unwrap_or_default();
         let members = record.spec.amounts().into_iter().map(|(member, amount)| {
-            let before = before.iter().find(|(name, _)| *name == member).map(|(_, amount)| *amount).unwrap_or_default();
+            let before = before
+                .iter()
+                .find(|(name, _)| *name == member)
+                .map(|(_, amount)| *amount)
+                .unwrap_or_default();
             amount.check(member, before, limit)
         });
         Error::all(std::iter::once(tags).chain(members))

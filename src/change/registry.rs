@@ -1,5 +1,5 @@
-//! The entries of all kinds, from the list in `entity/kinds/mod.rs`. The store uses the kinds only through these entries and names none of
-//! them.
+//! The entries of all kinds, from the list in `entity/kinds/mod.rs`. The store uses the kinds only
+//! through these entries and names none of them.
 
 use super::lifecycle::Lifecycle;
 use crate::{entity, store::KindEntry};

@@ -13,7 +13,8 @@ use crate::{
     pki::jwt::Claimed,
 };
 
-/// The validity of a token. Routers check the validity with their own clocks. The controller informs them when a session ends.
+/// The validity of a token. Routers check the validity with their own clocks. The controller
+/// informs them when a session ends.
 const VALID: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// A token older than this is replaced when a client requests its session.
 const RENEWED_AFTER: Duration = Duration::from_secs(180 * 24 * 60 * 60);
@@ -74,20 +75,38 @@ impl Changes {
     ///
     /// # Errors
     /// Signing fails.
-    pub(crate) fn session_token(&self, id: &Id<Session>, session: &Session, is_signed: bool, now: Timestamp) -> Result<String> {
-        if is_signed { self.context.session_token(id, session, now) } else { Ok(format!("{id}.{}", Uuid::new_v4())) }
+    pub(crate) fn session_token(
+        &self,
+        id: &Id<Session>,
+        session: &Session,
+        is_signed: bool,
+        now: Timestamp,
+    ) -> Result<String> {
+        if is_signed {
+            self.context.session_token(id, session, now)
+        } else {
+            Ok(format!("{id}.{}", Uuid::new_v4()))
+        }
     }
 
-    /// Whether routers accept the token of a session for some time: it is opaque and none needs a signed one, or it is signed with the present
-    /// key and is not old.
-    pub(crate) fn is_session_token_current(&self, session: &Record<Session>, needs_signed: bool, now: Timestamp) -> bool {
+    /// Whether routers accept the token of a session for some time: it is opaque and none needs a
+    /// signed one, or it is signed with the present key and is not old.
+    pub(crate) fn is_session_token_current(
+        &self,
+        session: &Record<Session>,
+        needs_signed: bool,
+        now: Timestamp,
+    ) -> bool {
         let token = &session.spec.token;
         if !Session::is_signed(token) {
             return !needs_signed && Session::named_by(token).is_some();
         }
         let keystore = &self.context.keystore;
         // Earlier versions signed with the key of the listener.
-        let is_known = |kid: &str| keystore.session_signer().kid() == kid || keystore.signer().is_known_as(kid);
-        Claimed::read(token).is_ok_and(|token| is_known(&token.key)) && now < session.updated_at.plus(RENEWED_AFTER)
+        let is_known = |kid: &str| {
+            keystore.session_signer().kid() == kid || keystore.signer().is_known_as(kid)
+        };
+        Claimed::read(token).is_ok_and(|token| is_known(&token.key))
+            && now < session.updated_at.plus(RENEWED_AFTER)
     }
 }

@@ -1,5 +1,5 @@
-//! `overkeep admin` and `overkeep pki`: commands for the owner of the host. A running controller performs the commands;
-//! if none runs, this process opens the data file.
+//! `overkeep admin` and `overkeep pki`: commands for the owner of the host. A running controller
+//! performs the commands; if none runs, this process opens the data file.
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
@@ -29,12 +29,14 @@ pub(crate) struct ControllerFlags {
     /// The controller's data file [env: OVERKEEP_DATA; default: overkeep.redb]
     #[arg(long, value_name = "FILE", global = true)]
     data: Option<String>,
-    /// File with the passphrase that seals the keys in the data file [env: OVERKEEP_PASSPHRASE_FILE; default: the keys are not sealed]
+    /// File with the passphrase that seals the keys in the data file [env:
+    /// OVERKEEP_PASSPHRASE_FILE; default: the keys are not sealed]
     #[arg(long, value_name = "FILE", global = true)]
     passphrase_file: Option<String>,
 }
 
-/// Regain access: list administrators, reset a password, lift a lockout, log in with a one-time link.
+/// Regain access: list administrators, reset a password, lift a lockout, log in with a one-time
+/// link.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Admin {
     #[command(subcommand)]
@@ -47,10 +49,12 @@ pub(crate) struct Admin {
 enum AdminCommand {
     /// Show every administrator
     List,
-    /// Set the password of a user name, end the sessions opened with the old one, and enable the identity if it is disabled
+    /// Set the password of a user name, end the sessions opened with the old one, and enable the
+    /// identity if it is disabled
     ResetPassword {
         username: String,
-        /// Change the identity's auth policy to allow passwords if it does not; this affects everybody who has the policy
+        /// Change the identity's auth policy to allow passwords if it does not; this affects
+        /// everybody who has the policy
         #[arg(long)]
         allow_passwords: bool,
         /// Read the new password from this file [default: generate one and print it]
@@ -59,7 +63,8 @@ enum AdminCommand {
     },
     /// Enable the identity of a user name
     Unlock { username: String },
-    /// Print a link that logs an administrator in on the page of the controller, once and only from this host
+    /// Print a link that logs an administrator in on the page of the controller, once and only from
+    /// this host
     Link {
         /// The administrator, by id or name [default: the default administrator]
         identity: Option<String>,
@@ -83,7 +88,8 @@ pub(crate) struct Pki {
 
 #[derive(Subcommand, Clone, Debug)]
 enum PkiCommand {
-    /// Show every certificate of the controller with its expiry date, and the enrollment tokens that are no longer usable
+    /// Show every certificate of the controller with its expiry date, and the enrollment tokens
+    /// that are no longer usable
     Status,
     /// Replace the server's key, and list the enrollment tokens that become unusable
     RenewKey,
@@ -103,13 +109,39 @@ impl Admin {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
-            AdminCommand::Link { identity, from, minutes } => done(&config, Command::Link { identity, from, minutes }),
+            AdminCommand::Link {
+                identity,
+                from,
+                minutes,
+            } => done(
+                &config,
+                Command::Link {
+                    identity,
+                    from,
+                    minutes,
+                },
+            ),
             AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
-            AdminCommand::ResetPassword { username, allow_passwords, password_file } => {
-                let given = config::password("--password-file", password_file.as_deref()).map_err(|e| e.to_string())?;
+            AdminCommand::ResetPassword {
+                username,
+                allow_passwords,
+                password_file,
+            } => {
+                let given = config::password("--password-file", password_file.as_deref())
+                    .map_err(|e| e.to_string())?;
                 // Has a character of each class that an auth policy may require.
-                let password = given.as_deref().cloned().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
-                let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone(), allow_passwords })?;
+                let password = given
+                    .as_deref()
+                    .cloned()
+                    .unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
+                let mut outcome = done(
+                    &config,
+                    Command::ResetPassword {
+                        username,
+                        password: password.clone(),
+                        allow_passwords,
+                    },
+                )?;
                 if let Outcome::Done(lines) = &mut outcome {
                     lines.extend(given.is_none().then(|| format!("password: {password}")));
                 }
@@ -140,13 +172,25 @@ impl Pki {
 impl ControllerFlags {
     /// The controller with this configuration file and data file, as far as they are given.
     pub(crate) fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
-        Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
+        Self {
+            config,
+            data: data.map(|path| path.to_string_lossy().into_owned()),
+            passphrase_file: None,
+        }
     }
 
     /// The controller with this data file.
-    pub(crate) fn with_passphrase(config: Option<PathBuf>, data: &std::path::Path, passphrase: Option<PathBuf>) -> Self {
+    pub(crate) fn with_passphrase(
+        config: Option<PathBuf>,
+        data: &std::path::Path,
+        passphrase: Option<PathBuf>,
+    ) -> Self {
         let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-        Self { config, data: Some(text(data)), passphrase_file: passphrase.as_deref().map(text) }
+        Self {
+            config,
+            data: Some(text(data)),
+            passphrase_file: passphrase.as_deref().map(text),
+        }
     }
 
     /// Whether flags name a data file or configuration of this host.
@@ -158,10 +202,24 @@ impl ControllerFlags {
     ///
     /// # Errors
     /// The reason, as one line.
-    pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, CommandError> {
-        let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
-        let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        let ResolvedConfig { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;
+    pub(crate) fn config(
+        &self,
+        environment: &[(OsString, OsString)],
+    ) -> Result<Config, CommandError> {
+        let flags = [
+            ("data", self.data.clone()),
+            ("passphrase-file", self.passphrase_file.clone()),
+        ];
+        let flags = flags
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect();
+        let ResolvedConfig { config, warnings } = Sources {
+            file: self.config.clone(),
+            environment,
+            flags,
+        }
+        .config()?;
         warnings.iter().for_each(|warning| warn(warning));
         Ok(config)
     }
@@ -184,16 +242,25 @@ pub(crate) fn done(config: &Config, command: Command) -> CommandResult {
         return Ok(outcome?);
     }
     // A missing data file must not be created.
-    config.data.metadata().map_err(|error| format!("data: {}: {error}{}", config.data.display(), login_hint()))?;
+    config
+        .data
+        .metadata()
+        .map_err(|error| format!("data: {}: {error}{}", config.data.display(), login_hint()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
     let outcome = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
     Ok(outcome?)
 }
 
-/// What is said of a missing data file if there is a login: perhaps the command was meant for its controller.
+/// What is said of a missing data file if there is a login: perhaps the command was meant for its
+/// controller.
 pub(crate) fn login_hint() -> String {
     let login = LoginContext::given(&[]).ok().flatten();
-    let hint = |login: LoginContext| format!("; this command works on the host of the controller, not over the login to {}", login.url);
+    let hint = |login: LoginContext| {
+        format!(
+            "; this command works on the host of the controller, not over the login to {}",
+            login.url
+        )
+    };
     login.map(hint).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! `overkeep explain`: why an identity may or may not use a service. After `overkeep login` the controller of the login answers, else that of
-//! this host; if none runs, this process opens the data file.
+//! `overkeep explain`: why an identity may or may not use a service. After `overkeep login` the
+//! controller of the login answers, else that of this host; if none runs, this process opens the
+//! data file.
 
 use std::ffi::OsString;
 
@@ -16,8 +17,8 @@ use crate::{
     admin_socket::{Command, Outcome},
 };
 
-/// Explain why an identity may or may not use a service, and what would change that. Exit status: 0 it may and it would work now, 3 not,
-/// 1 the question cannot be answered.
+/// Explain why an identity may or may not use a service, and what would change that. Exit status: 0
+/// it may and it would work now, 3 not, 1 the question cannot be answered.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Explain {
     /// dial or bind
@@ -48,8 +49,22 @@ impl Explain {
         if let Some(context) = login(&self.which, environment)? {
             return self.ask(context);
         }
-        let Self { right, identity, service, json, which } = self;
-        done(&which.config(environment)?, Command::Explain { right: right.into(), identity, service, json })
+        let Self {
+            right,
+            identity,
+            service,
+            json,
+            which,
+        } = self;
+        done(
+            &which.config(environment)?,
+            Command::Explain {
+                right: right.into(),
+                identity,
+                service,
+                json,
+            },
+        )
     }
 
     /// Asks the controller of a login.
@@ -58,14 +73,43 @@ impl Explain {
             Verb::Dial => "Dial",
             Verb::Bind => "Bind",
         };
-        let query = [("identity", self.identity), ("service", self.service), ("type", right.to_owned())];
-        let query = query.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let request = ApiRequest { method: "GET".into(), path: "/overkeep/v1/explain".into(), query, ..ApiRequest::default() };
-        let answer = Transport::remote(context)?.ask(request, None)?.good()?.data();
-        let text = answer.get("text").and_then(Json::as_str).unwrap_or_default();
-        let lines = if self.json { vec![output::json(&answer)?] } else { text.lines().map(str::to_owned).collect() };
-        let is_yes = answer.get("verdict").and_then(Json::as_bool).unwrap_or_default();
-        Ok(if is_yes { Outcome::Done(lines) } else { Outcome::Problems(lines) })
+        let query = [
+            ("identity", self.identity),
+            ("service", self.service),
+            ("type", right.to_owned()),
+        ];
+        let query = query
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let request = ApiRequest {
+            method: "GET".into(),
+            path: "/overkeep/v1/explain".into(),
+            query,
+            ..ApiRequest::default()
+        };
+        let answer = Transport::remote(context)?
+            .ask(request, None)?
+            .good()?
+            .data();
+        let text = answer
+            .get("text")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        let lines = if self.json {
+            vec![output::json(&answer)?]
+        } else {
+            text.lines().map(str::to_owned).collect()
+        };
+        let is_yes = answer
+            .get("verdict")
+            .and_then(Json::as_bool)
+            .unwrap_or_default();
+        Ok(if is_yes {
+            Outcome::Done(lines)
+        } else {
+            Outcome::Problems(lines)
+        })
     }
 }
 

@@ -33,7 +33,8 @@ impl CommandError {
         CommandError::Start(one_line(&error.to_string()))
     }
 
-    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1 otherwise.
+    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1
+    /// otherwise.
     pub fn status(&self) -> u8 {
         match self {
             CommandError::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
@@ -57,7 +58,9 @@ impl CommandError {
         match &self {
             CommandError::Usage(answer) => drop(answer.print()),
             CommandError::Start(line) | CommandError::Flag(line) => print_error(line),
-            CommandError::Problems(lines) => print(lines).unwrap_or_else(|error| print_error(&format!("stdout: {error}"))),
+            CommandError::Problems(lines) => {
+                print(lines).unwrap_or_else(|error| print_error(&format!("stdout: {error}")))
+            }
         }
         ExitCode::from(self.status())
     }
@@ -66,7 +69,11 @@ impl CommandError {
 impl From<ConfigError> for CommandError {
     fn from(refused: ConfigError) -> CommandError {
         let line = one_line(&refused.to_string());
-        if refused.is_of_a_flag() { CommandError::Flag(line) } else { CommandError::Start(line) }
+        if refused.is_of_a_flag() {
+            CommandError::Flag(line)
+        } else {
+            CommandError::Start(line)
+        }
     }
 }
 
@@ -86,10 +93,14 @@ pub(super) fn print_error(line: &str) {
     drop(writeln!(io::stderr(), "overkeep: {}", shown(line)));
 }
 
-/// Prints lines to stdout, which may quote text of others and hold line breaks of their own. A closed stdout is not an error; a full disk is.
+/// Prints lines to stdout, which may quote text of others and hold line breaks of their own. A
+/// closed stdout is not an error; a full disk is.
 pub(super) fn print(lines: &[String]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match lines.iter().try_for_each(|line| writeln!(out, "{}", shown_lines(line))) {
+    match lines
+        .iter()
+        .try_for_each(|line| writeln!(out, "{}", shown_lines(line)))
+    {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

@@ -1,6 +1,7 @@
-//! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. A running controller performs the command
-//! itself; if none runs, this process opens the data file. After `overkeep login`, `check` and `repair` are those of the controller of the
-//! login, where there is no data file. Only `restore` and `compact` require a stopped controller.
+//! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. A
+//! running controller performs the command itself; if none runs, this process opens the data file.
+//! After `overkeep login`, `check` and `repair` are those of the controller of the login, where
+//! there is no data file. Only `restore` and `compact` require a stopped controller.
 
 use std::{
     ffi::OsString,
@@ -42,18 +43,20 @@ pub(crate) struct Snapshot {
 /// Check the data file for damage. Exit status: 0 no damage, 3 damage, 1 the check failed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Check {
-    /// Check this file, such as a snapshot, instead of the data file. No controller may have it open
+    /// Check this file, such as a snapshot, instead of the data file. No controller may have it
+    /// open
     #[arg(value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
     #[command(flatten)]
     which: ControllerFlags,
 }
 
-/// Copy the data file, then repair what can be repaired without loss. Exit status: 0 no damage is left, 3 some is left, 1 the repair
-/// failed.
+/// Copy the data file, then repair what can be repaired without loss. Exit status: 0 no damage is
+/// left, 3 some is left, 1 the repair failed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Repair {
-    /// Also delete unreadable records and what depends on them, instead of only reporting them; the controller must be stopped
+    /// Also delete unreadable records and what depends on them, instead of only reporting them; the
+    /// controller must be stopped
     #[arg(long)]
     drop_unreadable: bool,
     #[command(flatten)]
@@ -104,7 +107,8 @@ impl Check {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
-            watched(|watch| offline::check(file, passphrase.as_ref(), watch)).map(|seen| outcome(&seen))
+            watched(|watch| offline::check(file, passphrase.as_ref(), watch))
+                .map(|seen| outcome(&seen))
         };
         if let Some(file) = &self.file {
             return judged(look(file));
@@ -125,7 +129,9 @@ impl Repair {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
             let passphrase = config.passphrase()?;
-            Ok(found(&watched(|watch| offline::repair(&config.data, passphrase.as_ref(), unreadable, watch))?))
+            Ok(found(&watched(|watch| {
+                offline::repair(&config.data, passphrase.as_ref(), unreadable, watch)
+            })?))
         };
         if self.drop_unreadable {
             return judged_of(&config.data, repair(Unreadable::Goes));
@@ -146,24 +152,43 @@ impl Restore {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
-            return judged(watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| outcome(&seen)));
+            return judged(
+                watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch))
+                    .map(|seen| outcome(&seen)),
+            );
         }
         let (data, now) = (config.data, Clock::system().now());
-        // Checked even if the data file was moved away, because a running controller still writes to the moved file.
+        // Checked even if the data file was moved away, because a running controller still writes
+        // to the moved file.
         let beside = socket::beside(&data);
         if socket::answers(&beside) {
-            return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
+            return Err(format!(
+                "{} is in use by another process, which answers at {}",
+                data.display(),
+                beside.display()
+            )
+            .into());
         }
-        judged(watched(|watch| restore::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, backup)| {
-            let mut lines = match outcome(&seen) {
-                Outcome::Done(lines) => lines,
-                problems @ Outcome::Problems(_) => return problems,
-            };
-            lines.push(format!("{} now has the content of the snapshot", data.display()));
-            lines.extend(backup.map(|backup| format!("the previous data file is kept as {}", backup.display())));
-            lines.extend(forget_password(&data));
-            Outcome::Done(lines)
-        }))
+        judged(
+            watched(|watch| {
+                restore::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)
+            })
+            .map(|(seen, backup)| {
+                let mut lines = match outcome(&seen) {
+                    Outcome::Done(lines) => lines,
+                    problems @ Outcome::Problems(_) => return problems,
+                };
+                lines.push(format!(
+                    "{} now has the content of the snapshot",
+                    data.display()
+                ));
+                lines.extend(backup.map(|backup| {
+                    format!("the previous data file is kept as {}", backup.display())
+                }));
+                lines.extend(forget_password(&data));
+                Outcome::Done(lines)
+            }),
+        )
     }
 }
 
@@ -176,24 +201,37 @@ impl Compact {
         let data = self.which.config(environment)?.data;
         judged_of(
             &data,
-            offline::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])),
+            offline::compact(&data).map(|(before, after)| {
+                Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])
+            }),
         )
     }
 }
 
-/// Removes the file with the first password of the previous data: it may not be the password of the restored data.
+/// Removes the file with the first password of the previous data: it may not be the password of the
+/// restored data.
 fn forget_password(data: &Path) -> Option<String> {
     let left = controller::password_file(data);
     let gone = match fs::remove_file(&left) {
-        Ok(()) => format!("removed {}, which held the first password of the previous data", left.display()),
+        Ok(()) => format!(
+            "removed {}, which held the first password of the previous data",
+            left.display()
+        ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => format!("note: {} holds the first password of the previous data, and cannot be removed: {error}", left.display()),
+        Err(error) => format!(
+            "note: {} holds the first password of the previous data, and cannot be removed: {error}",
+            left.display()
+        ),
     };
     Some(gone + "; overkeep admin reset-password sets a new one")
 }
 
 /// Runs a command in the running controller, or else the same work on its file.
-pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>) -> CommandResult {
+pub(crate) fn running(
+    config: &Config,
+    command: &Command,
+    closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>,
+) -> CommandResult {
     match asked(config, command) {
         Some(outcome) => Ok(outcome?),
         None => match config.data.metadata() {
@@ -208,7 +246,9 @@ pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&P
 /// Damage of the file is a finding, not a failure.
 pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
-        Err(OfflineError::Damaged(reason) | OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
+        Err(OfflineError::Damaged(reason) | OfflineError::Pages(reason)) => {
+            Ok(Outcome::Problems(vec![reason]))
+        }
         other => Ok(other.map_err(|e| e.to_string())?),
     }
 }
@@ -216,7 +256,9 @@ pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> CommandResult {
 /// Like [`judged`], for the data file itself: adds what to do about the damage.
 pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
-        Err(OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason, offline::remedy(data)])),
+        Err(OfflineError::Pages(reason)) => {
+            Ok(Outcome::Problems(vec![reason, offline::remedy(data)]))
+        }
         other => judged(other),
     }
 }

@@ -1,5 +1,5 @@
-//! `overkeep history`: what happened, in lines for people, and whether the history is unmodified. The history is verified by a running
-//! controller; if none runs, this process opens the data file.
+//! `overkeep history`: what happened, in lines for people, and whether the history is unmodified.
+//! The history is verified by a running controller; if none runs, this process opens the data file.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -31,11 +31,13 @@ pub(crate) struct History {
 
 #[derive(Subcommand, Clone, Debug)]
 enum HistoryCommand {
-    /// Show what happened, the newest first: changes, who gained and lost access by them, log-ins and refusals
+    /// Show what happened, the newest first: changes, who gained and lost access by them, log-ins
+    /// and refusals
     List(ListedRows),
     /// Check whether the history was tampered with. Exit status: 0 no, 3 yes, 1 the check failed
     Verify {
-        /// Check this file, such as a snapshot, instead of the data file. No controller may have it open
+        /// Check this file, such as a snapshot, instead of the data file. No controller may have it
+        /// open
         #[arg(value_name = "FILE", conflicts_with = "data")]
         file: Option<PathBuf>,
         /// A row that was noted earlier and must be unchanged
@@ -69,10 +71,19 @@ impl History {
         match self.what {
             HistoryCommand::List(rows) => rows.act(self.which, environment),
             HistoryCommand::Verify { file, noted } => {
-                let look = |file: &std::path::Path| offline::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
+                let look = |file: &std::path::Path| {
+                    offline::verify_history(file, noted.as_ref())
+                        .map(|verified| verified_lines(&verified))
+                };
                 match &file {
                     Some(file) => judged(look(file)),
-                    None => running(&self.which.config(environment)?, &Command::VerifyHistory { noted: noted.clone() }, look),
+                    None => running(
+                        &self.which.config(environment)?,
+                        &Command::VerifyHistory {
+                            noted: noted.clone(),
+                        },
+                        look,
+                    ),
                 }
             }
         }
@@ -86,16 +97,32 @@ impl ListedRows {
             format!("name = {name} or by.name = {name}")
         });
         let mut query = vec![("limit".to_owned(), self.limit.to_string())];
-        query.extend(self.filter.or(named).map(|filter| ("filter".to_owned(), filter)));
-        let request = ApiRequest { method: "GET".into(), path: "/overkeep/v1/history".into(), query, ..ApiRequest::default() };
-        let rows = api::reach(which, environment)?.ask(request, None)?.good()?.data();
+        query.extend(
+            self.filter
+                .or(named)
+                .map(|filter| ("filter".to_owned(), filter)),
+        );
+        let request = ApiRequest {
+            method: "GET".into(),
+            path: "/overkeep/v1/history".into(),
+            query,
+            ..ApiRequest::default()
+        };
+        let rows = api::reach(which, environment)?
+            .ask(request, None)?
+            .good()?
+            .data();
         if self.json {
-            return Ok(Outcome::Done(vec![output::json(&rows).map_err(CommandError::of)?]));
+            return Ok(Outcome::Done(vec![
+                output::json(&rows).map_err(CommandError::of)?,
+            ]));
         }
         let rows = rows.as_array().map_or(&[] as &[Json], Vec::as_slice);
         if rows.is_empty() {
             return Ok(Outcome::Done(vec!["no rows".into()]));
         }
-        Ok(Outcome::Done(rows.iter().flat_map(history_lines::of).collect()))
+        Ok(Outcome::Done(
+            rows.iter().flat_map(history_lines::of).collect(),
+        ))
     }
 }

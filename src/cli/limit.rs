@@ -8,8 +8,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// Keeps the memory of this process, which holds keys and passwords, out of core dumps and away from debuggers of the same user
-/// (`PR_SET_DUMPABLE`, prctl(2)).
+/// Keeps the memory of this process, which holds keys and passwords, out of core dumps and away
+/// from debuggers of the same user (`PR_SET_DUMPABLE`, prctl(2)).
 ///
 /// # Errors
 /// The system does not allow it.
@@ -17,8 +17,8 @@ pub(crate) fn keep_out_of_dumps() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Makes a write beyond the file size limit (`ulimit -f`, `LimitFSIZE=` of systemd) fail like on a full disk, for the whole process,
-/// instead of killing the process by SIGXFSZ.
+/// Makes a write beyond the file size limit (`ulimit -f`, `LimitFSIZE=` of systemd) fail like on a
+/// full disk, for the whole process, instead of killing the process by SIGXFSZ.
 ///
 /// # Errors
 /// The system does not allow it.

@@ -1,4 +1,5 @@
-//! `overkeep login`, `overkeep logout` and `overkeep context`: access to a remote controller for the commands made from the route tables.
+//! `overkeep login`, `overkeep logout` and `overkeep context`: access to a remote controller for
+//! the commands made from the route tables.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -37,7 +38,8 @@ pub(crate) struct Login {
     /// Read the password from this file [default: ask for it]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Use an API token instead of a user name and password: that in OVERKEEP_TOKEN, or else one that is asked for
+    /// Use an API token instead of a user name and password: that in OVERKEEP_TOKEN, or else one
+    /// that is asked for
     #[arg(long, conflicts_with_all = ["user", "password_file", "code"])]
     token: bool,
     /// Keep the login under this name, beside others [default: host:port of the URL]
@@ -92,7 +94,10 @@ impl Login {
         }
         let password = password(&self.user, self.password_file.as_deref())?;
         let context = with_password(url, &self.user, &password, ca, self.code.as_deref())?;
-        let told = format!("logged in to {} as {}; the session is kept", context.url, context.user);
+        let told = format!(
+            "logged in to {} as {}; the session is kept",
+            context.url, context.user
+        );
         let path = Contexts::keep(&name, context)?;
         let message = format!("{told} as the context {name} in {}", path.display());
         Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
@@ -108,18 +113,26 @@ impl Logout {
         let all = Contexts::load()?;
         let name = self.context.unwrap_or_else(|| all.current.clone());
         if name.is_empty() {
-            return Err(CommandError::of("there is no login: use overkeep login or overkeep context use first"));
+            return Err(CommandError::of(
+                "there is no login: use overkeep login or overkeep context use first",
+            ));
         }
         let context = all.named(&name)?.clone();
         if ApiTokens::is_one(&context.token) {
             all.delete(&name)?;
-            return Ok(Outcome::Done(vec![format!("the login to {} is deleted; its API token stays valid", context.url)]));
+            return Ok(Outcome::Done(vec![format!(
+                "the login to {} is deleted; its API token stays valid",
+                context.url
+            )]));
         }
         let ended = end(&context);
         all.delete(&name)?;
         let line = match ended {
             Ok(()) => format!("logged out of {}", context.url),
-            Err(_) => format!("the login to {} is deleted; its session could not be ended", context.url),
+            Err(_) => format!(
+                "the login to {} is deleted; its session could not be ended",
+                context.url
+            ),
         };
         Ok(Outcome::Done(vec![line]))
     }
@@ -139,7 +152,11 @@ impl ContextCommand {
                     json!({ "name": name, "url": context.url, "user": context.user, "current": current })
                 };
                 let shown: Json = all.contexts.iter().map(shown).collect();
-                Ok(Outcome::Done(vec![output::text(&shown, if json { "json" } else { "table" }, &[])?]))
+                Ok(Outcome::Done(vec![output::text(
+                    &shown,
+                    if json { "json" } else { "table" },
+                    &[],
+                )?]))
             }
             ContextAction::Use { context } => {
                 let line = format!("commands go to {}", all.named(&context)?.url);
@@ -147,7 +164,10 @@ impl ContextCommand {
                 all.save()?;
                 Ok(Outcome::Done(vec![line]))
             }
-            ContextAction::Delete { context } => Logout { context: Some(context) }.act(),
+            ContextAction::Delete { context } => Logout {
+                context: Some(context),
+            }
+            .act(),
         }
     }
 }
@@ -158,9 +178,14 @@ impl ContextCommand {
 /// The text is not `https://host:port`. The error names `flag`.
 pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), CommandError> {
     let url = https::tidy(text).unwrap_or_default();
-    match url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@'])) {
+    match url
+        .strip_prefix("https://")
+        .filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']))
+    {
         Some(host) => Ok((url.clone(), host.to_owned())),
-        None => Err(CommandError::Flag(format!("{flag}: {text:?} is not https://host:port"))),
+        None => Err(CommandError::Flag(format!(
+            "{flag}: {text:?} is not https://host:port"
+        ))),
     }
 }
 
@@ -179,16 +204,42 @@ pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<Stri
 ///
 /// # Errors
 /// One line: the controller does not answer, or it rejects the log-in.
-pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<LoginContext, CommandError> {
-    let mut context = LoginContext { url, user: user.to_owned(), ca, token: String::new() };
+pub(super) fn with_password(
+    url: String,
+    user: &str,
+    password: &str,
+    ca: String,
+    code: Option<&str>,
+) -> Result<LoginContext, CommandError> {
+    let mut context = LoginContext {
+        url,
+        user: user.to_owned(),
+        ca,
+        token: String::new(),
+    };
     let body = json!({ "username": user, "password": password });
     let query = vec![("method".into(), "password".into())];
     let session = asked(&context, "POST", "/authenticate", query, Some(body))?;
-    let token = session.get("token").and_then(Json::as_str).unwrap_or_default();
+    let token = session
+        .get("token")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
     context.token = token.to_owned();
-    if session.get("authQueries").and_then(Json::as_array).is_some_and(|queries| !queries.is_empty()) {
-        let code = code.ok_or_else(|| CommandError::of("a second factor is required: give a one-time code with --code"))?;
-        asked(&context, "POST", "/authenticate/mfa", Vec::new(), Some(json!({ "code": code })))?;
+    if session
+        .get("authQueries")
+        .and_then(Json::as_array)
+        .is_some_and(|queries| !queries.is_empty())
+    {
+        let code = code.ok_or_else(|| {
+            CommandError::of("a second factor is required: give a one-time code with --code")
+        })?;
+        asked(
+            &context,
+            "POST",
+            "/authenticate/mfa",
+            Vec::new(),
+            Some(json!({ "code": code })),
+        )?;
     }
     Ok(context)
 }
@@ -203,24 +254,56 @@ pub(super) fn end(context: &LoginContext) -> Result<(), CommandError> {
 
 /// Stores an API token as the login, after one request with the token succeeded.
 fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResult {
-    let given = std::env::var("OVERKEEP_TOKEN").ok().map(|token| Zeroizing::new(token.trim().to_owned())).filter(|token| !token.is_empty());
+    let given = std::env::var("OVERKEEP_TOKEN")
+        .ok()
+        .map(|token| Zeroizing::new(token.trim().to_owned()))
+        .filter(|token| !token.is_empty());
     let token = given.map_or_else(|| typed("API token: "), Ok)?;
     if !ApiTokens::is_one(&token) {
-        return Err(CommandError::of("the token is not an API token: overkeep create api-token makes one"));
+        return Err(CommandError::of(
+            "the token is not an API token: overkeep create api-token makes one",
+        ));
     }
-    let mut context = LoginContext { url, user: String::new(), ca, token: token.to_string() };
+    let mut context = LoginContext {
+        url,
+        user: String::new(),
+        ca,
+        token: token.to_string(),
+    };
     let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
-    context.user = session.pointer("/identity/name").and_then(Json::as_str).unwrap_or_default().to_owned();
-    let told = format!("the API token of {} for {} is kept", context.user, context.url);
+    context.user = session
+        .pointer("/identity/name")
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let told = format!(
+        "the API token of {} for {} is kept",
+        context.user, context.url
+    );
     let path = Contexts::keep(name, context)?;
     let message = format!("{told} as the context {name} in {}", path.display());
     Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
 }
 
-fn asked(context: &LoginContext, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, CommandError> {
+fn asked(
+    context: &LoginContext,
+    method: &str,
+    path: &str,
+    query: Vec<(String, String)>,
+    body: Option<Json>,
+) -> Result<Json, CommandError> {
     let body = body.map(|body| ("application/json".to_owned(), body.to_string()));
-    let request = ApiRequest { method: method.into(), path: format!("{BASE}{path}"), query, body, ..ApiRequest::default() };
-    Ok(Transport::of_login(context.clone())?.ask(request, None)?.good()?.data())
+    let request = ApiRequest {
+        method: method.into(),
+        path: format!("{BASE}{path}"),
+        query,
+        body,
+        ..ApiRequest::default()
+    };
+    Ok(Transport::of_login(context.clone())?
+        .ask(request, None)?
+        .good()?
+        .data())
 }
 
 /// Reads a secret from stdin, without echo on a terminal.
@@ -239,5 +322,7 @@ fn typed(prompt: &str) -> Result<Zeroizing<String>, CommandError> {
         drop(writeln!(io::stderr()));
     }
     read.map_err(CommandError::of)?;
-    Ok(Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_owned()))
+    Ok(Zeroizing::new(
+        line.trim_end_matches(['\r', '\n']).to_owned(),
+    ))
 }

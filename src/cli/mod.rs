@@ -1,11 +1,12 @@
 //! The command line: the commands of the program, and how failures are reported.
 //!
-//! Not here: what a command does. Each command has its own file with its arguments and a function that runs it. To add one: the file, a
-//! variant of `Command`, an arm in `act`.
-//! Start with `Command`, then `act`.
+//! Not here: what a command does. Each command has its own file with its arguments and a function
+//! that runs it. To add one: the file, a variant of `Command`, an arm in `act`. Start with
+//! `Command`, then `act`.
 //!
-//! Invariant: exit status 2 for a wrong command line, with clap's message, or one line for the invalid value of a flag; 3 for a check that
-//! found problems, with the findings on stdout; 1 for every other failure. Each of these lines is on stderr and begins with `overkeep:`.
+//! Invariant: exit status 2 for a wrong command line, with clap's message, or one line for the
+//! invalid value of a flag; 3 for a check that found problems, with the findings on stdout; 1 for
+//! every other failure. Each of these lines is on stderr and begins with `overkeep:`.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -90,27 +91,44 @@ enum Command {
 /// A row of the tables is invalid, which is a defect.
 fn whole() -> Result<clap::Command, CommandError> {
     let grammar = api::grammar()?;
-    Ok(help::grouped(api::command(CommandLine::command(), &grammar, None), &grammar))
+    Ok(help::grouped(
+        api::command(CommandLine::command(), &grammar, None),
+        &grammar,
+    ))
 }
 
-/// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
+/// Runs the command of this process. `start` runs a controller until it is stopped; the log is
+/// started before.
 pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     // Before any secret is read.
     if let Err(error) = limit::keep_out_of_dumps() {
-        print_error(&format!("warning: core dumps of this process may hold keys: {error}"));
+        print_error(&format!(
+            "warning: core dumps of this process may hold keys: {error}"
+        ));
     }
     // Before any file is opened.
-    let surviving = limit::ignore_file_size_signal().map_err(|error| CommandError::of(format!("signals: {error}")));
+    let surviving = limit::ignore_file_size_signal()
+        .map_err(|error| CommandError::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {
         if let Some(shell) = shell::asking(&environment) {
             return shell::complete(&shell, whole()?);
         }
-        act(std::env::args_os(), &environment, |Start { config, warnings, again }| {
-            logging::start(&config.log)?;
-            warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-            start(config, again).map_err(|error| error.to_string())
-        })
+        act(
+            std::env::args_os(),
+            &environment,
+            |Start {
+                 config,
+                 warnings,
+                 again,
+             }| {
+                logging::start(&config.log)?;
+                warnings
+                    .iter()
+                    .for_each(|warning| tracing::warn!("{warning}"));
+                start(config, again).map_err(|error| error.to_string())
+            },
+        )
     });
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
@@ -136,8 +154,13 @@ pub fn act<E: Display>(
     } else {
         let grammar = api::grammar()?;
         let first = arguments.get(1).and_then(|word| word.to_str());
-        let command = help::grouped(api::command(CommandLine::command(), &grammar, first), &grammar);
-        let matches = command.try_get_matches_from(arguments).map_err(CommandError::Usage)?;
+        let command = help::grouped(
+            api::command(CommandLine::command(), &grammar, first),
+            &grammar,
+        );
+        let matches = command
+            .try_get_matches_from(arguments)
+            .map_err(CommandError::Usage)?;
         if let Some((operation, matches)) = api::chosen_operation(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }
@@ -146,7 +169,12 @@ pub fn act<E: Display>(
     match line.command {
         Command::Run(arguments) => {
             let ResolvedConfig { config, warnings } = arguments.config(environment)?;
-            start(Start { config, warnings, again: again(arguments, environment) }).map_err(CommandError::of)
+            start(Start {
+                config,
+                warnings,
+                again: again(arguments, environment),
+            })
+            .map_err(CommandError::of)
         }
         Command::Admin(arguments) => print_result(arguments.act(environment)),
         Command::Explain(arguments) => print_result(arguments.act(environment)),
@@ -173,21 +201,33 @@ pub fn act<E: Display>(
     }
 }
 
-/// Whether the first word is a command of the program itself, for which the operations need not be loaded.
+/// Whether the first word is a command of the program itself, for which the operations need not be
+/// loaded.
 fn is_of_program(arguments: &[OsString]) -> bool {
     let first = arguments.get(1).and_then(|word| word.to_str());
-    first.is_some_and(|first| CommandLine::command().get_subcommands().any(|command| command.get_name() == first))
+    first.is_some_and(|first| {
+        CommandLine::command()
+            .get_subcommands()
+            .any(|command| command.get_name() == first)
+    })
 }
 
 fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Reread {
     let environment = environment.to_vec();
-    Box::new(move || arguments.config(&environment).map(|settled| settled.config).map_err(|refused| refused.to_string()))
+    Box::new(move || {
+        arguments
+            .config(&environment)
+            .map(|settled| settled.config)
+            .map_err(|refused| refused.to_string())
+    })
 }
 
 /// Prints the result of a command.
 fn print_result(result: CommandResult) -> Result<(), CommandError> {
     match result? {
-        Outcome::Done(lines) => print(&lines).map_err(|error| CommandError::of(format!("stdout: {error}"))),
+        Outcome::Done(lines) => {
+            print(&lines).map_err(|error| CommandError::of(format!("stdout: {error}")))
+        }
         Outcome::Problems(lines) => Err(CommandError::Problems(lines)),
     }
 }

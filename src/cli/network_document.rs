@@ -1,6 +1,7 @@
 //! `overkeep export`, `plan` and `apply`: the network as a YAML file.
 //!
-//! The controller does the work (`PUT /overkeep/v1/network`). This module converts between YAML and JSON and prints plans.
+//! The controller does the work (`PUT /overkeep/v1/network`). This module converts between YAML and
+//! JSON and prints plans.
 
 use std::{ffi::OsString, io::Read, path::PathBuf};
 
@@ -33,7 +34,8 @@ pub(crate) struct Export {
     which: ControllerFlags,
 }
 
-/// Show what a file would change, and who would gain and lose access. Exit status: 0 no change, 3 changes, 1 the file cannot be applied.
+/// Show what a file would change, and who would gain and lose access. Exit status: 0 no change, 3
+/// changes, 1 the file cannot be applied.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Plan {
     #[command(flatten)]
@@ -68,7 +70,8 @@ struct NetworkFile {
     /// The maximum number of deletions; if there would be more, nothing is changed
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     max_deletions: u32,
-    /// Accept names with control characters, characters that change the direction of text, or characters without width
+    /// Accept names with control characters, characters that change the direction of text, or
+    /// characters without width
     #[arg(long)]
     accept_hidden_characters: bool,
 }
@@ -83,7 +86,11 @@ impl Export {
         if self.openziti {
             return openziti::file(&controller);
         }
-        let request = ApiRequest { method: "GET".into(), path: PATH.into(), ..ApiRequest::default() };
+        let request = ApiRequest {
+            method: "GET".into(),
+            path: PATH.into(),
+            ..ApiRequest::default()
+        };
         let network = controller.ask(request, None)?.good()?.data();
         Ok(Outcome::Done(vec![output::text(&network, "yaml", &[])?]))
     }
@@ -99,13 +106,26 @@ impl Plan {
         let mut request = self.file.request(&document);
         request.query.push(("preview".into(), "true".into()));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;
-        let plan = answer.good().map_err(|failure| document.located(failure))?.data();
-        let lines = if self.json { vec![output::text(&plan, "json", &[])?] } else { lines(&plan) };
+        let plan = answer
+            .good()
+            .map_err(|failure| document.located(failure))?
+            .data();
+        let lines = if self.json {
+            vec![output::text(&plan, "json", &[])?]
+        } else {
+            lines(&plan)
+        };
         if !entries(&plan, "broken").is_empty() {
             api::print(&lines.join("\n"))?;
-            return Err(CommandError::of("the file cannot be applied: an assertion does not hold"));
+            return Err(CommandError::of(
+                "the file cannot be applied: an assertion does not hold",
+            ));
         }
-        Ok(if entries(&plan, "objects").is_empty() { Outcome::Done(lines) } else { Outcome::Problems(lines) })
+        Ok(if entries(&plan, "objects").is_empty() {
+            Outcome::Done(lines)
+        } else {
+            Outcome::Problems(lines)
+        })
     }
 }
 
@@ -117,12 +137,20 @@ impl Apply {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let document = self.file.document()?;
         let mut request = self.file.request(&document);
-        request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
+        request.headers.extend(
+            self.plan
+                .map(|tag| ("if-match".into(), format!("\"{tag}\""))),
+        );
         let answer = api::reach(self.which, environment)?.ask(request, None)?;
         if answer.status == 412 {
-            return Err(CommandError::of("the network or the file has changed since the plan: plan again"));
+            return Err(CommandError::of(
+                "the network or the file has changed since the plan: plan again",
+            ));
         }
-        let plan = answer.good().map_err(|failure| document.located(failure))?.data();
+        let plan = answer
+            .good()
+            .map_err(|failure| document.located(failure))?
+            .data();
         let mut lines = lines(&plan);
         if !entries(&plan, "objects").is_empty() {
             lines.pop();
@@ -137,14 +165,23 @@ impl NetworkFile {
         let refused = |error: String| CommandError::of(format!("{}: {error}", self.path.display()));
         let mut text = String::new();
         let read = if self.path.as_os_str() == "-" {
-            std::io::stdin().lock().take(MAX_LENGTH).read_to_string(&mut text)
+            std::io::stdin()
+                .lock()
+                .take(MAX_LENGTH)
+                .read_to_string(&mut text)
         } else {
-            std::fs::File::open(&self.path).and_then(|file| file.take(MAX_LENGTH).read_to_string(&mut text))
+            std::fs::File::open(&self.path)
+                .and_then(|file| file.take(MAX_LENGTH).read_to_string(&mut text))
         };
         read.map_err(|error| refused(error.to_string()))?;
-        let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        let network: Json =
+            serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
         // An empty file lists no kinds.
-        let network = if network.is_null() { Json::Object(Map::new()) } else { network };
+        let network = if network.is_null() {
+            Json::Object(Map::new())
+        } else {
+            network
+        };
         Ok(ReadDocument { text, network })
     }
 
@@ -158,35 +195,70 @@ impl NetworkFile {
             query.push(("hiddenCharacters".to_owned(), "accept".to_owned()));
         }
         let body = Some((JSON.to_owned(), document.network.to_string()));
-        ApiRequest { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body }
+        ApiRequest {
+            method: "PUT".into(),
+            path: PATH.into(),
+            query,
+            headers: Vec::new(),
+            body,
+        }
     }
 }
 
 fn entries<'p>(plan: &'p Json, member: &str) -> &'p [Json] {
-    plan.get(member).and_then(Json::as_array).map_or(&[], Vec::as_slice)
+    plan.get(member)
+        .and_then(Json::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn word<'j>(json: &'j Json, path: &str) -> &'j str {
-    json.pointer(path).and_then(Json::as_str).unwrap_or_default()
+    json.pointer(path)
+        .and_then(Json::as_str)
+        .unwrap_or_default()
 }
 
 /// The lines of a plan; the last line has its tag.
 fn lines(plan: &Json) -> Vec<String> {
     let mut lines = Vec::new();
     for object in entries(plan, "objects") {
-        let (action, kind, name) = (word(object, "/action"), word(object, "/entity"), shown(word(object, "/name")));
+        let (action, kind, name) = (
+            word(object, "/action"),
+            word(object, "/entity"),
+            shown(word(object, "/name")),
+        );
         lines.push(format!("{action} {kind} {name}"));
         for member in entries(object, "members") {
             let of = |side: &str| member.get(side).map(Json::to_string).unwrap_or_default();
-            lines.push(shown(&format!("  {}: {} -> {}", word(member, "/member"), of("before"), of("after"))));
+            lines.push(shown(&format!(
+                "  {}: {} -> {}",
+                word(member, "/member"),
+                of("before"),
+                of("after")
+            )));
         }
     }
     lines.extend(output::access(plan));
     for broken in entries(plan, "broken") {
-        let pairs = broken.get("pairs").and_then(Json::as_u64).unwrap_or_default();
-        let pair = |pair: &Json| format!("{} and {}", word(pair, "/identity/name"), word(pair, "/service/name"));
-        let first = entries(broken, "first").iter().map(pair).collect::<Vec<_>>().join(", ");
-        lines.push(shown(&format!("does not hold: {}: {first} ({pairs} in all)", word(broken, "/assertion"))));
+        let pairs = broken
+            .get("pairs")
+            .and_then(Json::as_u64)
+            .unwrap_or_default();
+        let pair = |pair: &Json| {
+            format!(
+                "{} and {}",
+                word(pair, "/identity/name"),
+                word(pair, "/service/name")
+            )
+        };
+        let first = entries(broken, "first")
+            .iter()
+            .map(pair)
+            .collect::<Vec<_>>()
+            .join(", ");
+        lines.push(shown(&format!(
+            "does not hold: {}: {first} ({pairs} in all)",
+            word(broken, "/assertion")
+        )));
     }
     if entries(plan, "objects").is_empty() && lines.is_empty() {
         lines.push("nothing to do".into());
@@ -197,6 +269,16 @@ fn lines(plan: &Json) -> Vec<String> {
 }
 
 fn summary(plan: &Json) -> String {
-    let count = |action: &str| entries(plan, "objects").iter().filter(|object| word(object, "/action") == action).count();
-    format!("{} created, {} updated, {} deleted", count("create"), count("update"), count("delete"))
+    let count = |action: &str| {
+        entries(plan, "objects")
+            .iter()
+            .filter(|object| word(object, "/action") == action)
+            .count()
+    };
+    format!(
+        "{} created, {} updated, {} deleted",
+        count("create"),
+        count("update"),
+        count("delete")
+    )
 }

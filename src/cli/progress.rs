@@ -30,9 +30,15 @@ impl Bar {
         }
         self.drawn = true;
         let done = done.min(total);
-        let full = usize::try_from(u128::from(WIDTH) * u128::from(done) / u128::from(total)).unwrap_or_default();
+        let full = usize::try_from(u128::from(WIDTH) * u128::from(done) / u128::from(total))
+            .unwrap_or_default();
         let percent = u128::from(done) * 100 / u128::from(total);
-        drop(write!(stderr(), "\r[{:<width$}] {percent:>3} %", "#".repeat(full), width = WIDTH as usize));
+        drop(write!(
+            stderr(),
+            "\r[{:<width$}] {percent:>3} %",
+            "#".repeat(full),
+            width = WIDTH as usize
+        ));
     }
 }
 

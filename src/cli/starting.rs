@@ -1,4 +1,5 @@
-//! Commands of the host that come while a controller starts or stops: they wait until it answers, or until nobody holds its data file.
+//! Commands of the host that come while a controller starts or stops: they wait until it answers,
+//! or until nobody holds its data file.
 
 use std::{
     path::Path,
@@ -15,14 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SILENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(50);
 
-/// Waits while another process holds the data file and no controller answers on the socket beside it. Returns at once if nobody holds the
-/// file.
+/// Waits while another process holds the data file and no controller answers on the socket beside
+/// it. Returns at once if nobody holds the file.
 pub(super) fn await_controller(data: &Path) {
     let (socket, begun) = (socket::beside(data), Instant::now());
     let mut is_told = false;
     while !socket::answers(&socket) && is_held(data) && begun.elapsed() < PATIENCE {
         if !is_told && begun.elapsed() >= SILENCE {
-            print_error(&format!("waiting for the process that has {} open, which does not answer yet", data.display()));
+            print_error(&format!(
+                "waiting for the process that has {} open, which does not answer yet",
+                data.display()
+            ));
             is_told = true;
         }
         thread::sleep(STEP);

@@ -1,7 +1,7 @@
 //! Time: a moment (`Timestamp`) and the source of "now" (`Clock`).
 //!
-//! Not here: durations as text ("30m"), which belong to the configuration, and periodic work.
-//! Start with `Clock`. Code that needs the time is given a `Clock`, so that a test can move the time.
+//! Not here: durations as text ("30m"), which belong to the configuration, and periodic work. Start
+//! with `Clock`. Code that needs the time is given a `Clock`, so that a test can move the time.
 
 mod timestamp;
 
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A moment by both readings of a clock: `shown` for display, `steady` for elapsed time. Ordered by `steady`.
+/// A moment by both readings of a clock: `shown` for display, `steady` for elapsed time. Ordered by
+/// `steady`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalendarTime {
     steady: Timestamp,
@@ -22,13 +23,19 @@ pub struct CalendarTime {
 impl CalendarTime {
     /// A moment of a clock that was never set to another date.
     pub const fn at(shown: Timestamp) -> CalendarTime {
-        CalendarTime { steady: shown, shown }
+        CalendarTime {
+            steady: shown,
+            shown,
+        }
     }
 
-    /// A moment before `now` that is known by its dates only: `at` by the host's clock as it is set now, `shown` as it was set then. A date
-    /// after `now` counts as now.
+    /// A moment before `now` that is known by its dates only: `at` by the host's clock as it is set
+    /// now, `shown` as it was set then. A date after `now` counts as now.
     pub(crate) fn of_earlier(at: Timestamp, shown: Timestamp, now: CalendarTime) -> CalendarTime {
-        CalendarTime { steady: now.steady.minus(now.shown.since(at)), shown }
+        CalendarTime {
+            steady: now.steady.minus(now.shown.since(at)),
+            shown,
+        }
     }
 
     /// The same moment, shown with another date.
@@ -46,7 +53,8 @@ impl CalendarTime {
         self.steady
     }
 
-    /// The time from `earlier` to this moment, by the steady clock; zero if `earlier` is not earlier.
+    /// The time from `earlier` to this moment, by the steady clock; zero if `earlier` is not
+    /// earlier.
     pub fn since(self, earlier: CalendarTime) -> Duration {
         self.steady.since(earlier.steady)
     }
@@ -54,8 +62,9 @@ impl CalendarTime {
 
 /// The source of "now". Cheap to clone; clones show the same time.
 ///
-/// A clock has two readings. [`now`](Self::now) is the date of the host's clock, for dates that are stored or sent; the host's clock may be
-/// set forward or back at any moment. [`steady`](Self::steady) only moves forward, for elapsed time.
+/// A clock has two readings. [`now`](Self::now) is the date of the host's clock, for dates that are
+/// stored or sent; the host's clock may be set forward or back at any moment.
+/// [`steady`](Self::steady) only moves forward, for elapsed time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -81,7 +90,10 @@ impl Clock {
 
     /// A clock for tests that moves only by `advance` and `set`.
     pub fn manual(at: Timestamp) -> Clock {
-        Clock(Source::Manual(Arc::new(Manual { shown: AtomicI64::new(at.millis()), steady: AtomicI64::new(at.millis()) })))
+        Clock(Source::Manual(Arc::new(Manual {
+            shown: AtomicI64::new(at.millis()),
+            steady: AtomicI64::new(at.millis()),
+        })))
     }
 
     pub fn now(&self) -> Timestamp {
@@ -91,7 +103,8 @@ impl Clock {
         }
     }
 
-    /// The date when this clock was made plus the time elapsed since. Never jumps; stands still while the host sleeps.
+    /// The date when this clock was made plus the time elapsed since. Never jumps; stands still
+    /// while the host sleeps.
     pub fn steady(&self) -> Timestamp {
         match &self.0 {
             Source::System(made, shown) => shown.plus(made.elapsed()),
@@ -101,7 +114,10 @@ impl Clock {
 
     /// Both readings at this moment.
     pub(crate) fn calendar_now(&self) -> CalendarTime {
-        CalendarTime { steady: self.steady(), shown: self.now() }
+        CalendarTime {
+            steady: self.steady(),
+            shown: self.now(),
+        }
     }
 
     /// Moves a manual clock and its clones forward. Does nothing on the host's clock.
@@ -109,14 +125,15 @@ impl Clock {
         if let Source::Manual(manual) = &self.0 {
             for clock in [&manual.shown, &manual.steady] {
                 // The closure always returns `Some`, so the update cannot fail.
-                let _ =
-                    clock.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(Timestamp::from_millis(now).plus(duration).millis()));
+                let _ = clock.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
+                    Some(Timestamp::from_millis(now).plus(duration).millis())
+                });
             }
         }
     }
 
-    /// Sets the date of a manual clock, also backwards, as administrators do on hosts. `steady` does not move. Does nothing on the host's
-    /// clock.
+    /// Sets the date of a manual clock, also backwards, as administrators do on hosts. `steady`
+    /// does not move. Does nothing on the host's clock.
     pub fn set(&self, to: Timestamp) {
         if let Source::Manual(manual) = &self.0 {
             manual.shown.store(to.millis(), Ordering::SeqCst);
@@ -136,7 +153,11 @@ mod tests {
         assert_eq!(clone.now(), Timestamp::ZERO_TIME.plus_minutes(1));
         clone.set(Timestamp::MIN);
         assert_eq!(clock.now(), Timestamp::MIN);
-        assert_eq!(clock.steady(), Timestamp::ZERO_TIME.plus_minutes(1), "only the shown date was set back");
+        assert_eq!(
+            clock.steady(),
+            Timestamp::ZERO_TIME.plus_minutes(1),
+            "only the shown date was set back"
+        );
 
         let system = Clock::system();
         let before = system.now();

@@ -1,7 +1,8 @@
 //! A moment (`Timestamp`): text, JSON, records on disk, arithmetic.
 //!
-//! Invariant: a `Timestamp` lies within the years 0000 to 9999, the range of RFC 3339. A value outside is clamped to the nearest limit, so
-//! no date from a request, a certificate or the disk makes arithmetic or printing fail.
+//! Invariant: a `Timestamp` lies within the years 0000 to 9999, the range of RFC 3339. A value
+//! outside is clamped to the nearest limit, so no date from a request, a certificate or the disk
+//! makes arithmetic or printing fail.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,9 +17,10 @@ use time::format_description::well_known::Rfc3339;
 
 /// A moment in UTC, to the millisecond.
 ///
-/// Text (`Display`, `FromStr`, human-readable serde): RFC 3339 with exactly three digits of fraction and `Z`, `2024-07-16T13:13:12.000Z`.
-/// Every offset and fraction is read; digits below a millisecond are dropped.
-/// Binary serde (records on disk): the number of milliseconds since 1970 as an `i64`.
+/// Text (`Display`, `FromStr`, human-readable serde): RFC 3339 with exactly three digits of
+/// fraction and `Z`, `2024-07-16T13:13:12.000Z`. Every offset and fraction is read; digits below a
+/// millisecond are dropped. Binary serde (records on disk): the number of milliseconds since 1970
+/// as an `i64`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -32,7 +34,8 @@ impl Timestamp {
     pub const MIN: Timestamp = Timestamp(-62_167_219_200_000);
     /// `9999-12-31T23:59:59.999Z`
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
-    /// `0001-01-01T00:00:00.000Z`: the value that OpenZiti clients expect for a time that was never set.
+    /// `0001-01-01T00:00:00.000Z`: the value that OpenZiti clients expect for a time that was never
+    /// set.
     pub const ZERO_TIME: Timestamp = Timestamp(-62_135_596_800_000);
 
     /// From milliseconds since 1970.
@@ -79,7 +82,9 @@ impl Timestamp {
 
     /// Like `plus`, but `None` where the result would be after `MAX`.
     pub(crate) fn checked_plus(self, duration: Duration) -> Option<Timestamp> {
-        let millis = self.0.checked_add(i64::try_from(duration.as_millis()).ok()?)?;
+        let millis = self
+            .0
+            .checked_add(i64::try_from(duration.as_millis()).ok()?)?;
         (millis <= Self::MAX.0).then_some(Timestamp(millis))
     }
 
@@ -88,8 +93,8 @@ impl Timestamp {
         Duration::from_millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
 
-    /// The distance between two moments, whichever is first. For waiting periods by the host's clock: after the clock was set back, a
-    /// period must not last until the clock has caught up.
+    /// The distance between two moments, whichever is first. For waiting periods by the host's
+    /// clock: after the clock was set back, a period must not last until the clock has caught up.
     pub(crate) fn apart(self, other: Timestamp) -> Duration {
         Duration::from_millis(self.0.abs_diff(other.0))
     }
@@ -103,8 +108,10 @@ fn whole_millis(duration: Duration) -> i64 {
 /// For certificates: their builders take the types of the `time` crate.
 impl From<Timestamp> for OffsetDateTime {
     fn from(at: Timestamp) -> OffsetDateTime {
-        // Every Timestamp is within the range of OffsetDateTime, so the fallback to the epoch is never used.
-        OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+        // Every Timestamp is within the range of OffsetDateTime, so the fallback to the epoch is
+        // never used.
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 }
 
@@ -112,7 +119,11 @@ impl From<OffsetDateTime> for Timestamp {
     fn from(at: OffsetDateTime) -> Timestamp {
         // Not `to_offset(UTC)`: that panics for a date whose UTC form would leave the range.
         let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
-        Self::from_millis(i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX }))
+        Self::from_millis(i64::try_from(millis).unwrap_or(if millis < 0 {
+            i64::MIN
+        } else {
+            i64::MAX
+        }))
     }
 }
 
@@ -130,7 +141,11 @@ impl fmt::Display for Timestamp {
         let at = OffsetDateTime::from(*self);
         let (year, month, day) = at.to_calendar_date();
         let (hour, minute, second, milli) = at.to_hms_milli();
-        write!(out, "{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z", u8::from(month))
+        write!(
+            out,
+            "{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z",
+            u8::from(month)
+        )
     }
 }
 
@@ -144,22 +159,35 @@ impl FromStr for Timestamp {
     type Err = NotATime;
 
     fn from_str(text: &str) -> Result<Timestamp, NotATime> {
-        // `OffsetDateTime::parse` accepts any character between date and time (RFC 3339 section 5.6: `T`, in either case, or a space).
+        // `OffsetDateTime::parse` accepts any character between date and time (RFC 3339 section
+        // 5.6: `T`, in either case, or a space).
         let is_separated = matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '));
-        let parsed = if is_separated { OffsetDateTime::parse(text, &Rfc3339).ok() } else { None };
+        let parsed = if is_separated {
+            OffsetDateTime::parse(text, &Rfc3339).ok()
+        } else {
+            None
+        };
         parsed.map(Timestamp::from).ok_or(NotATime)
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if to.is_human_readable() { to.collect_str(self) } else { to.serialize_i64(self.0) }
+        if to.is_human_readable() {
+            to.collect_str(self)
+        } else {
+            to.serialize_i64(self.0)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-        if from.is_human_readable() { from.deserialize_str(Rfc3339Text) } else { i64::deserialize(from).map(Timestamp::from_millis) }
+        if from.is_human_readable() {
+            from.deserialize_str(Rfc3339Text)
+        } else {
+            i64::deserialize(from).map(Timestamp::from_millis)
+        }
     }
 }
 
@@ -206,7 +234,10 @@ mod tests {
             ("2024-07-16T13:13:12Z", "2024-07-16T13:13:12.000Z"),
             ("2024-07-16T13:13:12.0009999Z", "2024-07-16T13:13:12.000Z"),
             ("2024-07-16T15:13:12.5+02:00", "2024-07-16T13:13:12.500Z"),
-            ("2024-02-29T23:59:59.123456789-00:30", "2024-03-01T00:29:59.123Z"),
+            (
+                "2024-02-29T23:59:59.123456789-00:30",
+                "2024-03-01T00:29:59.123Z",
+            ),
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
             ("1969-12-31T23:59:59.9995Z", "1969-12-31T23:59:59.999Z"),
             ("2024-07-16t13:13:12z", "2024-07-16T13:13:12.000Z"),
@@ -222,7 +253,15 @@ mod tests {
 
     #[test]
     fn invalid_timestamps_are_refused() {
-        for text in ["", "2024-07-16", "2024-07-16T13:13:12", "2024-02-30T00:00:00Z", "2024-07-16T25:00:00Z", "tomorrow", "1721135592"] {
+        for text in [
+            "",
+            "2024-07-16",
+            "2024-07-16T13:13:12",
+            "2024-02-30T00:00:00Z",
+            "2024-07-16T25:00:00Z",
+            "tomorrow",
+            "1721135592",
+        ] {
             assert_eq!(text.parse::<Timestamp>(), Err(NotATime), "{text}");
         }
         for separator in ["x", "_", "0", "-", "\t", "\n", "\0", "\u{a0}", "T ", ""] {
@@ -233,8 +272,14 @@ mod tests {
 
     #[test]
     fn timestamps_stay_in_writable_years() {
-        assert_eq!(Timestamp::from_millis(i64::MIN).to_string(), "0000-01-01T00:00:00.000Z");
-        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(
+            Timestamp::from_millis(i64::MIN).to_string(),
+            "0000-01-01T00:00:00.000Z"
+        );
+        assert_eq!(
+            Timestamp::from_millis(i64::MAX).to_string(),
+            "9999-12-31T23:59:59.999Z"
+        );
         assert_eq!(at("0000-01-01T00:00:00+23:59"), Timestamp::MIN);
         assert_eq!(at("9999-12-31T23:59:59.999-23:59"), Timestamp::MAX);
         assert_eq!(Timestamp::MAX.plus(Duration::MAX), Timestamp::MAX);
@@ -266,10 +311,19 @@ mod tests {
     #[test]
     fn arithmetic_goes_both_ways() {
         let noon = at("2024-07-16T12:00:00Z");
-        assert_eq!(noon.plus_minutes(-30).to_string(), "2024-07-16T11:30:00.000Z");
-        assert_eq!(noon.plus(Duration::from_millis(1500)).since(noon), Duration::from_millis(1500));
+        assert_eq!(
+            noon.plus_minutes(-30).to_string(),
+            "2024-07-16T11:30:00.000Z"
+        );
+        assert_eq!(
+            noon.plus(Duration::from_millis(1500)).since(noon),
+            Duration::from_millis(1500)
+        );
         assert_eq!(noon.since(noon.plus_minutes(1)), Duration::ZERO);
-        assert_eq!(noon.checked_plus(Duration::from_secs(60)), Some(noon.plus_minutes(1)));
+        assert_eq!(
+            noon.checked_plus(Duration::from_secs(60)),
+            Some(noon.plus_minutes(1))
+        );
         assert_eq!(Timestamp::from_millis(-1).seconds(), -1);
         assert_eq!(Timestamp::from(OffsetDateTime::from(noon)), noon);
     }
@@ -277,24 +331,44 @@ mod tests {
     #[test]
     fn json_carries_the_text() {
         let noon = at("2024-07-16T12:00:00Z");
-        assert_eq!(serde_json::to_string(&noon).unwrap(), r#""2024-07-16T12:00:00.000Z""#);
-        assert_eq!(serde_json::from_str::<Timestamp>(r#""2024-07-16T14:00:00+02:00""#).unwrap(), noon);
+        assert_eq!(
+            serde_json::to_string(&noon).unwrap(),
+            r#""2024-07-16T12:00:00.000Z""#
+        );
+        assert_eq!(
+            serde_json::from_str::<Timestamp>(r#""2024-07-16T14:00:00+02:00""#).unwrap(),
+            noon
+        );
         assert!(serde_json::from_str::<Timestamp>("1721131200000").is_err());
     }
 
     #[test]
     fn records_carry_the_number() {
         let standard = bincode::config::standard();
-        for moment in [Timestamp::MIN, Timestamp::ZERO_TIME, at("2024-07-16T12:00:00Z"), Timestamp::MAX] {
+        for moment in [
+            Timestamp::MIN,
+            Timestamp::ZERO_TIME,
+            at("2024-07-16T12:00:00Z"),
+            Timestamp::MAX,
+        ] {
             let bytes = bincode::serde::encode_to_vec(moment, standard).unwrap();
-            assert_eq!(bytes, bincode::serde::encode_to_vec(moment.millis(), standard).unwrap());
-            assert_eq!(bincode::serde::decode_from_slice::<Timestamp, _>(&bytes, standard).unwrap(), (moment, bytes.len()));
+            assert_eq!(
+                bytes,
+                bincode::serde::encode_to_vec(moment.millis(), standard).unwrap()
+            );
+            assert_eq!(
+                bincode::serde::decode_from_slice::<Timestamp, _>(&bytes, standard).unwrap(),
+                (moment, bytes.len())
+            );
         }
     }
 
     #[test]
     fn the_schema_says_date_time() {
         let schema = schemars::schema_for!(Vec<Timestamp>);
-        assert_eq!(schema.as_value().pointer("/items"), Some(&serde_json::json!({"type": "string", "format": "date-time"})));
+        assert_eq!(
+            schema.as_value().pointer("/items"),
+            Some(&serde_json::json!({"type": "string", "format": "date-time"}))
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The addresses that a controller listens on.
 //!
-//! Not here: the addresses that clients connect to (`Address`). Invariant: there is at least one address, and none occurs twice.
+//! Not here: the addresses that clients connect to (`Address`). Invariant: there is at least one
+//! address, and none occurs twice.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,12 +21,13 @@ impl Listen {
     }
 
     fn of(addresses: Vec<SocketAddr>) -> Result<Listen, String> {
-        let twice = addresses
-            .iter()
-            .enumerate()
-            .find(|(at, address)| address.port() != 0 && addresses.iter().take(*at).any(|other| other == *address));
+        let twice = addresses.iter().enumerate().find(|(at, address)| {
+            address.port() != 0 && addresses.iter().take(*at).any(|other| other == *address)
+        });
         match twice {
-            _ if addresses.is_empty() => Err("the list is empty; at least one ADDRESS:PORT is required".into()),
+            _ if addresses.is_empty() => {
+                Err("the list is empty; at least one ADDRESS:PORT is required".into())
+            }
             Some((_, address)) => Err(format!("{address} is given twice")),
             None => Ok(Listen(addresses)),
         }
@@ -43,9 +45,15 @@ impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Listen, String> {
-        let refusal =
-            |part: &str| format!("{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here");
-        let addresses = text.split(',').map(str::trim).map(|part| part.parse().map_err(|_| refusal(part)));
+        let refusal = |part: &str| {
+            format!(
+                "{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"
+            )
+        };
+        let addresses = text
+            .split(',')
+            .map(str::trim)
+            .map(|part| part.parse().map_err(|_| refusal(part)));
         Listen::of(addresses.collect::<Result<_, _>>()?)
     }
 }
@@ -88,7 +96,11 @@ impl<'de> Visitor<'de> for ListenAddresses {
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Listen, A::Error> {
         let mut addresses = Vec::new();
         while let Some(text) = list.next_element::<String>()? {
-            addresses.extend_from_slice(text.parse::<Listen>().map_err(de::Error::custom)?.addresses());
+            addresses.extend_from_slice(
+                text.parse::<Listen>()
+                    .map_err(de::Error::custom)?
+                    .addresses(),
+            );
         }
         Listen::of(addresses).map_err(de::Error::custom)
     }

@@ -1,10 +1,12 @@
 //! The configuration: every key with its default.
 //!
-//! Not here: what a key means and when to change it (`controller.toml` in the top directory; a test compares it with this module), and how
-//! flags, variables and the file are merged (`cli/run.rs`). Start with `Config` and its `Default`; then `validation.rs`, the bounds of each
-//! key, and `value.rs`, the syntax of durations and addresses.
+//! Not here: what a key means and when to change it (`controller.toml` in the top directory; a test
+//! compares it with this module), and how flags, variables and the file are merged (`cli/run.rs`).
+//! Start with `Config` and its `Default`; then `validation.rs`, the bounds of each key, and
+//! `value.rs`, the syntax of durations and addresses.
 //!
-//! Invariant: a key is defined only by a field here; its name in the file and its variable follow from the field's name.
+//! Invariant: a key is defined only by a field here; its name in the file and its variable follow
+//! from the field's name.
 
 mod listen;
 mod router;
@@ -89,7 +91,8 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Http {
-    /// Exact origins, or `*` alone; if empty, only pages of the controller's own origin have access.
+    /// Exact origins, or `*` alone; if empty, only pages of the controller's own origin have
+    /// access.
     pub cors_origins: Vec<String>,
     pub request_timeout: Span,
     pub client_timeout: Span,
@@ -145,7 +148,8 @@ pub struct EnrollmentConfig {
     pub identity_duration: Span,
     pub edge_router_duration: Span,
     pub keep_expired: Span,
-    /// Whether router certificates may have names and addresses of `advertise`, or wildcards that cover one.
+    /// Whether router certificates may have names and addresses of `advertise`, or wildcards that
+    /// cover one.
     pub routers_may_name_controller: bool,
 }
 
@@ -158,7 +162,8 @@ pub struct PasswordConfig {
     pub cost: u8,
     /// The number of identities whose wrong passwords are counted.
     pub remembered: usize,
-    /// What the default auth policy of a new file says: `minPasswordLength`, `maxAttempts`, `lockoutDurationMinutes`.
+    /// What the default auth policy of a new file says: `minPasswordLength`, `maxAttempts`,
+    /// `lockoutDurationMinutes`.
     pub min_length: i64,
     pub max_attempts: i64,
     pub lockout_minutes: i64,
@@ -244,7 +249,8 @@ pub struct StoreConfig {
 pub struct HistoryConfig {
     pub max_age: Span,
     pub max_mib: u64,
-    /// Of log-ins, log-outs, refusals, connections, and what clients change of their own; as `max_age` and `max_mib` if unset.
+    /// Of log-ins, log-outs, refusals, connections, and what clients change of their own; as
+    /// `max_age` and `max_mib` if unset.
     pub sessions_max_age: Option<Span>,
     #[serde(deserialize_with = "value::optional_whole")]
     pub sessions_max_mib: Option<u64>,
@@ -255,7 +261,10 @@ pub struct HistoryConfig {
 impl HistoryConfig {
     /// How old and how large, in MiB, the rows that clients cause may become.
     pub(crate) fn of_sessions(&self) -> (Span, u64) {
-        (self.sessions_max_age.unwrap_or(self.max_age), self.sessions_max_mib.unwrap_or(self.max_mib))
+        (
+            self.sessions_max_age.unwrap_or(self.max_age),
+            self.sessions_max_mib.unwrap_or(self.max_mib),
+        )
     }
 }
 
@@ -296,7 +305,10 @@ impl Default for Config {
             admin_password_file: None,
             passphrase_file: None,
             tls: Tls::default(),
-            log: Log { level: "info".into(), format: Format::Auto },
+            log: Log {
+                level: "info".into(),
+                format: Format::Auto,
+            },
             http: Http {
                 cors_origins: vec!["*".into()],
                 request_timeout: Span::seconds(10),
@@ -315,7 +327,12 @@ impl Default for Config {
                 max_open_body_bytes: 65_536,
                 workers: 0,
             },
-            members: MemberLimits { entries: 1000, bytes: 65_536, client_entries: 64, client_bytes: 4096 },
+            members: MemberLimits {
+                entries: 1000,
+                bytes: 65_536,
+                client_entries: 64,
+                client_bytes: 4096,
+            },
             sessions: SessionConfig {
                 timeout: Span::minutes(30),
                 per_identity: 25_000,
@@ -342,8 +359,16 @@ impl Default for Config {
                 lockout_minutes: 0,
                 max_lockout_minutes: 24 * 60,
             },
-            codes: CodeConfig { wrong_per_5_minutes: 20, wrong_per_day: 100, wrong_per_day_in_all: 300, remembered: 50_000 },
-            tokens: TokenConfig { max_bytes: 16 << 10, ahead: Span::seconds(10) },
+            codes: CodeConfig {
+                wrong_per_5_minutes: 20,
+                wrong_per_day: 100,
+                wrong_per_day_in_all: 300,
+                remembered: 50_000,
+            },
+            tokens: TokenConfig {
+                max_bytes: 16 << 10,
+                ahead: Span::seconds(10),
+            },
             key_sets: KeySetConfig {
                 timeout: Span::seconds(3),
                 max_bytes: 256 << 10,
@@ -357,10 +382,21 @@ impl Default for Config {
                 kept: 1000,
                 allow_http: false,
             },
-            posture: PostureConfig { max_text_bytes: 4096, processes: 256, write_interval: Span::seconds(10) },
+            posture: PostureConfig {
+                max_text_bytes: 4096,
+                processes: 256,
+                write_interval: Span::seconds(10),
+            },
             router: RouterConfig::default(),
             routers: RemoteRoutersConfig::default(),
-            store: StoreConfig { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
+            store: StoreConfig {
+                cache_mib: 64,
+                group: 256,
+                queue: 1024,
+                scans: 2,
+                scan_queue: 32,
+                compact_at_start: true,
+            },
             history: HistoryConfig {
                 max_age: Span::minutes(365 * 24 * 60),
                 max_mib: 64,
@@ -375,24 +411,36 @@ impl Default for Config {
                 keep_for: Span::minutes(3650 * 24 * 60),
                 after: Vec::new(),
             },
-            integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
+            integrity: Integrity {
+                scrub_interval: Span::minutes(24 * 60),
+            },
             metrics: MetricsConfig::default(),
         }
     }
 }
 
 impl Config {
-    /// The addresses that clients connect to, the preferred one first: those of `advertise`, or else the listening addresses with their
-    /// real ports. Never empty.
+    /// The addresses that clients connect to, the preferred one first: those of `advertise`, or
+    /// else the listening addresses with their real ports. Never empty.
     pub fn advertised(&self, bound: &[SocketAddr]) -> Vec<Address> {
-        if self.advertise.is_empty() { bound.iter().copied().map(Address::from).collect() } else { self.advertise.clone() }
+        if self.advertise.is_empty() {
+            bound.iter().copied().map(Address::from).collect()
+        } else {
+            self.advertise.clone()
+        }
     }
 
-    /// The address that clients of the built-in router connect to: `router.advertise`, or else the first of [`Config::advertised`]. `own`
-    /// is the socket that only the router listens on, if any: then its port is used, and also its address if `advertise` is empty and the
-    /// socket is not bound to every address.
+    /// The address that clients of the built-in router connect to: `router.advertise`, or else the
+    /// first of [`Config::advertised`]. `own` is the socket that only the router listens on, if
+    /// any: then its port is used, and also its address if `advertise` is empty and the socket is
+    /// not bound to every address.
     pub(crate) fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
-        let first = || self.advertise.first().cloned().unwrap_or_else(|| bound.into());
+        let first = || {
+            self.advertise
+                .first()
+                .cloned()
+                .unwrap_or_else(|| bound.into())
+        };
         let derived = || match own {
             Some(own) if self.advertise.is_empty() && !own.ip().is_unspecified() => own.into(),
             Some(own) => first().at(own.port()),

@@ -66,7 +66,12 @@ pub struct ControlTimes {
 impl Default for ControlTimes {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { heartbeat: seconds(10), silence: seconds(30), route: seconds(10), forget_after: None }
+        Self {
+            heartbeat: seconds(10),
+            silence: seconds(30),
+            route: seconds(10),
+            forget_after: None,
+        }
     }
 }
 

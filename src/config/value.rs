@@ -1,6 +1,7 @@
 //! Value types of keys beyond those of serde: a duration, and an address that clients connect to.
 //!
-//! Not here: bounds (`validation.rs`). Start with `Span` and `Address`. Invariant: a written value is parsed to the same value.
+//! Not here: bounds (`validation.rs`). Start with `Span` and `Address`. Invariant: a written value
+//! is parsed to the same value.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -16,7 +17,13 @@ use serde::{Serialize, Serializer};
 pub struct Span(Duration);
 
 /// Smallest first; in milliseconds.
-const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
 
 impl Span {
     pub const fn seconds(seconds: u64) -> Span {
@@ -36,11 +43,24 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Span, String> {
-        let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let (number, unit) = text.split_at(
+            text.find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(text.len()),
+        );
         let unit = UNITS.iter().find(|(name, _)| *name == unit.trim_start());
-        let millis = number.parse::<u64>().ok().zip(unit).and_then(|(number, (_, millis))| number.checked_mul(*millis));
-        let refusal = || format!("{text:?} is not a duration: a whole number and ms, s, m, h or d, such as \"90s\"");
-        millis.map(|millis| Span(Duration::from_millis(millis))).ok_or_else(refusal)
+        let millis = number
+            .parse::<u64>()
+            .ok()
+            .zip(unit)
+            .and_then(|(number, (_, millis))| number.checked_mul(*millis));
+        let refusal = || {
+            format!(
+                "{text:?} is not a duration: a whole number and ms, s, m, h or d, such as \"90s\""
+            )
+        };
+        millis
+            .map(|millis| Span(Duration::from_millis(millis)))
+            .ok_or_else(refusal)
     }
 }
 
@@ -48,12 +68,17 @@ impl FromStr for Span {
 impl Display for Span {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        let (name, unit) = UNITS.into_iter().rev().find(|(_, unit)| millis >= *unit && millis % unit == 0).unwrap_or(("ms", 1));
+        let (name, unit) = UNITS
+            .into_iter()
+            .rev()
+            .find(|(_, unit)| millis >= *unit && millis % unit == 0)
+            .unwrap_or(("ms", 1));
         write!(out, "{}{name}", millis / unit)
     }
 }
 
-/// A host and a port that clients connect to. The host is a DNS name or an IP address, in lower case, without brackets.
+/// A host and a port that clients connect to. The host is a DNS name or an IP address, in lower
+/// case, without brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     host: String,
@@ -77,7 +102,10 @@ impl Address {
 
 impl From<SocketAddr> for Address {
     fn from(at: SocketAddr) -> Address {
-        Address { host: at.ip().to_string(), port: at.port() }
+        Address {
+            host: at.ip().to_string(),
+            port: at.port(),
+        }
     }
 }
 
@@ -85,20 +113,41 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Address, String> {
-        let refusal = || format!("{text:?} is not HOST:PORT, such as overlay.example.org:1280 or [2001:db8::1]:1280");
+        let refusal = || {
+            format!(
+                "{text:?} is not HOST:PORT, such as overlay.example.org:1280 or [2001:db8::1]:1280"
+            )
+        };
         if let Ok(at) = text.parse::<SocketAddr>() {
             let usable = at.port() != 0 && !at.ip().is_unspecified();
-            return if usable { Ok(at.into()) } else { Err(format!("{text:?} is not an address that clients can connect to")) };
+            return if usable {
+                Ok(at.into())
+            } else {
+                Err(format!(
+                    "{text:?} is not an address that clients can connect to"
+                ))
+            };
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(refusal)?;
-        let port = port.parse().ok().filter(|port| *port != 0 && is_dns_name(host)).ok_or_else(refusal)?;
-        Ok(Address { host: host.to_ascii_lowercase(), port })
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| *port != 0 && is_dns_name(host))
+            .ok_or_else(refusal)?;
+        Ok(Address {
+            host: host.to_ascii_lowercase(),
+            port,
+        })
     }
 }
 
 impl Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') { write!(out, "[{}]:{}", self.host, self.port) } else { write!(out, "{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            write!(out, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(out, "{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -128,7 +177,10 @@ impl Serialize for Address {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
-        from.deserialize_any(Text("a duration with its unit, such as \"90s\"", PhantomData))
+        from.deserialize_any(Text(
+            "a duration with its unit, such as \"90s\"",
+            PhantomData,
+        ))
     }
 }
 
@@ -150,11 +202,14 @@ pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D
                 .map_err(|_| format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"))
         }
     }
-    from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData)).map(|listen| listen.0)
+    from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData))
+        .map(|listen| listen.0)
 }
 
 /// Like [`socket`], for an optional key.
-pub(super) fn optional_socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+pub(super) fn optional_socket<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<SocketAddr>, D::Error> {
     struct Optional;
     impl<'de> Visitor<'de> for Optional {
         type Value = Option<SocketAddr>;
@@ -205,11 +260,16 @@ pub(super) fn optional_whole<'de, D: Deserializer<'de>>(from: D) -> Result<Optio
         }
 
         fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<u64>, E> {
-            u64::try_from(number).map(Some).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+            u64::try_from(number)
+                .map(Some)
+                .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<u64>, E> {
-            text.trim().parse().map(Some).map_err(|_| E::custom(format!("{text:?} is not a whole number")))
+            text.trim()
+                .parse()
+                .map(Some)
+                .map_err(|_| E::custom(format!("{text:?} is not a whole number")))
         }
     }
     from.deserialize_option(Whole)
@@ -226,7 +286,9 @@ pub(super) fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Addres
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Address>, E> {
-            text.split(',').map(|address| address.trim().parse().map_err(E::custom)).collect()
+            text.split(',')
+                .map(|address| address.trim().parse().map_err(E::custom))
+                .collect()
         }
 
         fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Address>, A::Error> {

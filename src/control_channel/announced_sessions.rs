@@ -1,7 +1,8 @@
 //! Which API sessions a connected router knows, and the full state that is being written to it.
 //!
-//! Routers keep what they are told until they are told otherwise. So that a router is told of the end of exactly those API sessions that it
-//! knows, what it was told is recorded for each connection.
+//! Routers keep what they are told until they are told otherwise. So that a router is told of the
+//! end of exactly those API sessions that it knows, what it was told is recorded for each
+//! connection.
 
 use std::time::Duration;
 
@@ -12,17 +13,24 @@ use super::channel_sessions::ChannelSessions;
 
 /// After how long changes within the window of a full state are repeated.
 ///
-/// A router 1.1.15 looks once a second whether a full state is complete, and then removes what is not in it, up to the greatest id in it;
-/// everything, if it is empty. What it is told of between the last part and this moment is removed, too, unless the id is greater, and circuits
-/// end with it. A newer full state replaces one that it has not looked at. So while it may look, it is told with another full state, unless that
-/// is too large or was sent too often; then what it may have forgotten is repeated.
-const REPETITIONS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(25)];
+/// A router 1.1.15 looks once a second whether a full state is complete, and then removes what is
+/// not in it, up to the greatest id in it; everything, if it is empty. What it is told of between
+/// the last part and this moment is removed, too, unless the id is greater, and circuits end with
+/// it. A newer full state replaces one that it has not looked at. So while it may look, it is told
+/// with another full state, unless that is too large or was sent too often; then what it may have
+/// forgotten is repeated.
+const REPETITIONS: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_secs(8),
+    Duration::from_secs(25),
+];
 
 /// How long after a full state the router may look at it.
 const UNSEEN: Duration = Duration::from_secs(5);
 /// Maximum API sessions of a full state that is written again.
 const MAX_AGAIN: u64 = 1000;
-/// Maximum full states that are written again on a connection, or after a full state that the router requested.
+/// Maximum full states that are written again on a connection, or after a full state that the
+/// router requested.
 const MAX_STATES: usize = 16;
 
 /// What a router was told on a connection. API sessions are given by their rows.
@@ -82,7 +90,8 @@ impl AnnouncedSessions {
         self.coming = known;
     }
 
-    /// Whether its request for a full state is granted: not while one is written, and once in each `pause`.
+    /// Whether its request for a full state is granted: not while one is written, and once in each
+    /// `pause`.
     pub(crate) fn may_resync(&mut self, pause: Duration) -> bool {
         let may = !self.is_in_state && self.requested.is_none_or(|at| at.elapsed() >= pause);
         if may {
@@ -91,19 +100,34 @@ impl AnnouncedSessions {
         may
     }
 
-    /// Takes the next part of the full state, at most `count` API sessions. The router is told of them then.
+    /// Takes the next part of the full state, at most `count` API sessions. The router is told of
+    /// them then.
     pub(crate) fn next_part(&mut self, count: usize, sessions: &ChannelSessions) -> StatePart {
         let rows: Vec<u64> = self.coming.iter().take(count).collect();
         for row in &rows {
             self.coming.remove(*row);
         }
-        let rows: Vec<u64> = rows.into_iter().filter(|row| sessions.find(*row).is_some()).collect();
+        let rows: Vec<u64> = rows
+            .into_iter()
+            .filter(|row| sessions.find(*row).is_some())
+            .collect();
         self.told.extend(rows.iter().copied());
         let is_last = self.coming.is_empty();
         if is_last {
             self.is_in_state = false;
-            let greatest = self.told.iter().filter_map(|row| Some(&sessions.find(row)?.id)).max().cloned().unwrap_or_default();
-            self.window = Some(Window { began: Instant::now(), greatest, rows: RoaringTreemap::new(), repeated: 0 });
+            let greatest = self
+                .told
+                .iter()
+                .filter_map(|row| Some(&sessions.find(row)?.id))
+                .max()
+                .cloned()
+                .unwrap_or_default();
+            self.window = Some(Window {
+                began: Instant::now(),
+                greatest,
+                rows: RoaringTreemap::new(),
+                repeated: 0,
+            });
         }
         StatePart { rows, is_last }
     }
@@ -139,8 +163,15 @@ impl AnnouncedSessions {
             self.coming.insert(row);
             return Gain::FullState;
         }
-        if let Some(window) = self.window.as_mut().filter(|window| window.greatest.is_empty() || *id <= *window.greatest) {
-            if window.began.elapsed() < UNSEEN && self.again < MAX_STATES && self.told.len() < MAX_AGAIN {
+        if let Some(window) = self
+            .window
+            .as_mut()
+            .filter(|window| window.greatest.is_empty() || *id <= *window.greatest)
+        {
+            if window.began.elapsed() < UNSEEN
+                && self.again < MAX_STATES
+                && self.told.len() < MAX_AGAIN
+            {
                 self.again += 1;
                 self.begin(&self.told | &RoaringTreemap::from_iter([row]));
                 return Gain::NewFullState;
@@ -151,7 +182,8 @@ impl AnnouncedSessions {
         Gain::Message
     }
 
-    /// Records that the router may not know an API session any more. Returns whether its end is to be sent.
+    /// Records that the router may not know an API session any more. Returns whether its end is to
+    /// be sent.
     pub(crate) fn lose(&mut self, row: u64) -> bool {
         self.coming.remove(row);
         self.told.remove(row)
@@ -165,7 +197,9 @@ impl AnnouncedSessions {
 
     /// What is to be repeated now.
     pub(crate) fn repeat(&mut self) -> Vec<u64> {
-        let Some(window) = &mut self.window else { return Vec::new() };
+        let Some(window) = &mut self.window else {
+            return Vec::new();
+        };
         window.repeated += 1;
         window.rows &= &self.told;
         let rows = window.rows.iter().collect();
@@ -211,7 +245,10 @@ mod tests {
 
     #[test]
     fn only_what_is_known_is_ended() {
-        let (mut announced, all) = (AnnouncedSessions::default(), sessions(&["a", "b", "c", "d"]));
+        let (mut announced, all) = (
+            AnnouncedSessions::default(),
+            sessions(&["a", "b", "c", "d"]),
+        );
         announced.begin((0..3).collect());
         assert_eq!(announced.next_part(1, &all).rows, [0]);
         assert!(announced.lose(0) && !announced.lose(0), "it was told of it");
@@ -223,30 +260,52 @@ mod tests {
         assert!(announced.has(0) && !announced.is_told(0) && !announced.has(1));
         announced.next_part(10, &all);
         assert!(announced.is_told(0));
-        // In another full state all are written again. What ends before is known from the first one.
+        // In another full state all are written again. What ends before is known from the first
+        // one.
         announced.begin(announced.all());
-        assert!(!announced.is_told(2), "the present form is written with the full state");
+        assert!(
+            !announced.is_told(2),
+            "the present form is written with the full state"
+        );
         assert!(announced.lose(2));
         assert_eq!(announced.next_part(10, &all).rows, [0, 3]);
     }
 
     #[test]
     fn unseen_states_are_written_again() {
-        let (mut announced, all) = (AnnouncedSessions::default(), sessions(&["a", "b", "c", "d"]));
+        let (mut announced, all) = (
+            AnnouncedSessions::default(),
+            sessions(&["a", "b", "c", "d"]),
+        );
         announced.begin(RoaringTreemap::new());
         assert!(announced.next_part(1, &all).is_last);
-        assert_eq!(announced.gain(1, "b"), Gain::NewFullState, "an empty state ends everything");
+        assert_eq!(
+            announced.gain(1, "b"),
+            Gain::NewFullState,
+            "an empty state ends everything"
+        );
         assert_eq!(announced.gain(3, "d"), Gain::FullState);
         assert_eq!(announced.next_part(10, &all).rows, [1, 3]);
-        assert_eq!((announced.gain(0, "a"), announced.next_part(10, &all).rows), (Gain::NewFullState, vec![0, 1, 3]));
-        assert_eq!(announced.gain(4, "e"), Gain::Message, "the router keeps greater ids");
+        assert_eq!(
+            (announced.gain(0, "a"), announced.next_part(10, &all).rows),
+            (Gain::NewFullState, vec![0, 1, 3])
+        );
+        assert_eq!(
+            announced.gain(4, "e"),
+            Gain::Message,
+            "the router keeps greater ids"
+        );
         for _ in 2..MAX_STATES {
             assert!(announced.lose(0));
             assert_eq!(announced.gain(0, "a"), Gain::NewFullState);
             announced.next_part(10, &all);
         }
         announced.lose(0);
-        assert_eq!(announced.gain(0, "a"), Gain::Message, "no router makes them without end");
+        assert_eq!(
+            announced.gain(0, "a"),
+            Gain::Message,
+            "no router makes them without end"
+        );
         announced.reserve();
         announced.begin(announced.all());
         announced.next_part(10, &all);
@@ -255,7 +314,10 @@ mod tests {
 
     #[test]
     fn what_routers_may_forget_is_repeated() {
-        let (mut announced, all) = (AnnouncedSessions::default(), sessions(&["a", "b", "c", "d"]));
+        let (mut announced, all) = (
+            AnnouncedSessions::default(),
+            sessions(&["a", "b", "c", "d"]),
+        );
         announced.again = MAX_STATES;
         announced.begin([1].into_iter().collect());
         assert!(announced.repeats_at().is_none());
@@ -269,9 +331,15 @@ mod tests {
         assert_eq!((announced.repeat(), announced.repeat()), (vec![], vec![]));
         assert!(announced.repeats_at().is_none());
         // An empty full state has no greatest id.
-        let mut announced = AnnouncedSessions { again: MAX_STATES, ..AnnouncedSessions::default() };
+        let mut announced = AnnouncedSessions {
+            again: MAX_STATES,
+            ..AnnouncedSessions::default()
+        };
         announced.begin(RoaringTreemap::new());
         assert!(announced.next_part(1, &all).is_last);
-        assert_eq!((announced.gain(3, "d"), announced.repeat()), (Gain::Message, vec![3]));
+        assert_eq!(
+            (announced.gain(3, "d"), announced.repeat()),
+            (Gain::Message, vec![3])
+        );
     }
 }

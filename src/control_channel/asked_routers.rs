@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-/// Maximum routers that are asked at the same time: the answer of a router that has a link to each of 1,000 others has half a megabyte.
+/// Maximum routers that are asked at the same time: the answer of a router that has a link to each
+/// of 1,000 others has half a megabyte.
 const MAX_ASKED: usize = 8;
 
 /// The questions in progress.
@@ -17,7 +18,10 @@ pub(crate) struct AskedRouters {
 
 impl Default for AskedRouters {
     fn default() -> Self {
-        Self { asking: Mutex::default(), places: Semaphore::new(MAX_ASKED) }
+        Self {
+            asking: Mutex::default(),
+            places: Semaphore::new(MAX_ASKED),
+        }
     }
 }
 

@@ -1,12 +1,18 @@
-//! The choice of a terminator for a dial: by precedence, cost, path and the strategy of the service.
+//! The choice of a terminator for a dial: by precedence, cost, path and the strategy of the
+//! service.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
 
-use super::{circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator, paths::Path};
+use super::{
+    circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator, paths::Path,
+};
 use crate::{
-    built_in_router::{DynamicCost, EDGE, Grant, RequestFailure, Strategy, Weight, choose as choose_by_weight, unreadable},
+    built_in_router::{
+        DynamicCost, EDGE, Grant, RequestFailure, Strategy, Weight, choose as choose_by_weight,
+        unreadable,
+    },
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
     hosting::{DialFault, HostKey},
@@ -54,31 +60,71 @@ impl Candidate {
     }
 }
 
-/// The terminators of a service that can be reached from a router, except those that were `tried`. If `router` is the built-in router, its
-/// own terminators are left out: it chooses among them itself.
+/// The terminators of a service that can be reached from a router, except those that were `tried`.
+/// If `router` is the built-in router, its own terminators are left out: it chooses among them
+/// itself.
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn find(core: &ControlCore, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Candidates> {
-    let mut records = core.context.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
-    let is_remote = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
+pub(crate) fn find(
+    core: &ControlCore,
+    router: &str,
+    service: &str,
+    instance: &str,
+    tried: &[String],
+) -> Result<Candidates> {
+    let mut records = core
+        .context
+        .authorizer
+        .store
+        .read(|tx| tx.linked::<Terminator>("service", service))?;
+    let is_remote = |record: &Record<Terminator>| {
+        record.spec.router != router || router != EdgeRouter::BUILT_IN
+    };
     records.retain(|record| record.spec.identity == instance && is_remote(record));
     let has_terminators = !records.is_empty();
     records.retain(|record| !tried.iter().any(|tried| *tried == record.id.as_str()));
     let paths = core.paths_from(router);
-    let unreachable = records.iter().find(|record| core.is_connected(&record.spec.router) && !paths.contains_key(&record.spec.router));
-    let unreachable = unreachable.map(|record| format!(": no path from router {router} to router {}", record.spec.router));
+    let unreachable = records.iter().find(|record| {
+        core.is_connected(&record.spec.router) && !paths.contains_key(&record.spec.router)
+    });
+    let unreachable = unreachable.map(|record| {
+        format!(
+            ": no path from router {router} to router {}",
+            record.spec.router
+        )
+    });
     let candidates = records.into_iter().filter_map(|record| {
         let path = paths.get(&record.spec.router)?.clone();
         let host = core.host_of(&record);
         if record.is_of_a_connection() {
-            host.as_ref().filter(|host| host.is_listed() && host.router == record.spec.router)?;
+            host.as_ref()
+                .filter(|host| host.is_listed() && host.router == record.spec.router)?;
         }
         let (precedence, cost) = (record.spec.precedence, record.spec.cost);
-        let weight = host.as_ref().map_or(Weight { precedence, cost, ..Weight::default() }, |host| host.weight());
-        Some(Candidate { record, host, weight: Weight { path_cost: path.cost, ..weight }, path })
+        let weight = host.as_ref().map_or(
+            Weight {
+                precedence,
+                cost,
+                ..Weight::default()
+            },
+            |host| host.weight(),
+        );
+        Some(Candidate {
+            record,
+            host,
+            weight: Weight {
+                path_cost: path.cost,
+                ..weight
+            },
+            path,
+        })
     });
-    Ok(Candidates { candidates: candidates.collect(), has_terminators, unreachable })
+    Ok(Candidates {
+        candidates: candidates.collect(),
+        has_terminators,
+        unreachable,
+    })
 }
 
 /// Chooses the next terminator to dial; the inner error says why there is none.
@@ -92,29 +138,62 @@ pub(crate) fn choose(
     wanted: &DialTarget<'_>,
 ) -> std::result::Result<std::result::Result<Candidate, RequestFailure>, RequestFailure> {
     let service = grant.service.id.as_str();
-    let found = find(core, &circuit.router, service, wanted.instance, wanted.tried).map_err(unreadable)?;
-    let Candidates { mut candidates, has_terminators, unreachable } = found;
-    let instance = if wanted.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wanted.instance) };
+    let found = find(
+        core,
+        &circuit.router,
+        service,
+        wanted.instance,
+        wanted.tried,
+    )
+    .map_err(unreadable)?;
+    let Candidates {
+        mut candidates,
+        has_terminators,
+        unreachable,
+    } = found;
+    let instance = if wanted.instance.is_empty() {
+        String::new()
+    } else {
+        format!(" for instanceId {}", wanted.instance)
+    };
     if !has_terminators {
-        let failure = RequestFailure::internal(format!("service {service} has no terminators{instance}"));
+        let failure =
+            RequestFailure::internal(format!("service {service} has no terminators{instance}"));
         return Ok(Err(failure.because(DialFault::NoHost)));
     }
-    let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
-    let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
+    let weights: Vec<_> = candidates
+        .iter()
+        .map(|candidate| candidate.weight)
+        .collect();
+    let sticky = candidates
+        .iter()
+        .position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
-    let before = candidates.iter().position(|candidate| Some(candidate.record.id.as_str()) == wanted.chosen);
-    Ok(match before.or_else(|| choose_by_weight(strategy, &weights, sticky, core.ids.random())) {
-        Some(chosen) => Ok(candidates.swap_remove(chosen)),
-        None => {
-            let fault = if unreachable.is_some() { DialFault::Path } else { DialFault::NoHost };
-            let unreachable = unreachable.unwrap_or_default();
-            Err(RequestFailure::internal(format!("service {service} has no online terminators{instance}{unreachable}")).because(fault))
-        }
-    })
+    let before = candidates
+        .iter()
+        .position(|candidate| Some(candidate.record.id.as_str()) == wanted.chosen);
+    Ok(
+        match before.or_else(|| choose_by_weight(strategy, &weights, sticky, core.ids.random())) {
+            Some(chosen) => Ok(candidates.swap_remove(chosen)),
+            None => {
+                let fault = if unreachable.is_some() {
+                    DialFault::Path
+                } else {
+                    DialFault::NoHost
+                };
+                let unreachable = unreachable.unwrap_or_default();
+                Err(RequestFailure::internal(format!(
+                    "service {service} has no online terminators{instance}{unreachable}"
+                ))
+                .because(fault))
+            }
+        },
+    )
 }
 
 impl ControlCore {
-    /// The host of a terminator; `None` if the terminator was created over REST, or its host is not connected.
+    /// The host of a terminator; `None` if the terminator was created over REST, or its host is not
+    /// connected.
     fn host_of(&self, record: &Record<Terminator>) -> Option<Arc<HostedTerminator>> {
         if record.spec.router != EdgeRouter::BUILT_IN {
             return self.hosted.find(record.id.as_str());

@@ -11,7 +11,9 @@ use super::{
     replies::body,
 };
 use crate::{
-    enrollment::{EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router},
+    enrollment::{
+        EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router,
+    },
     entity::Id,
     frame::{Builder, Frame},
     logging::may_log,
@@ -20,7 +22,9 @@ use crate::{
 fn renewing(connection: &RouterConnection) -> Renewing {
     match connection.kind {
         RouterKind::Edge => Renewing::Edge(Id::from_text(connection.router.as_str())),
-        RouterKind::Transit | RouterKind::BuiltIn => Renewing::Transit(Id::from_text(connection.router.as_str())),
+        RouterKind::Transit | RouterKind::BuiltIn => {
+            Renewing::Transit(Id::from_text(connection.router.as_str()))
+        }
     }
 }
 
@@ -37,16 +41,35 @@ fn context<'c>(core: &'c ControlCore, connection: &RouterConnection) -> Enrollme
     }
 }
 
-/// Issues certificates. The client certificate becomes the current one when the router confirms that it arrived.
+/// Issues certificates. The client certificate becomes the current one when the router confirms
+/// that it arrived.
 pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(asked) = body::<edge::ExtendEnrollment>(connection, frame) else { return };
-    let Some(request) = connection.begin_request(frame.len()) else { return };
+    let Some(asked) = body::<edge::ExtendEnrollment>(connection, frame) else {
+        return;
+    };
+    let Some(request) = connection.begin_request(frame.len()) else {
+        return;
+    };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        let requests = (asked.client_cert_csr.as_str(), asked.server_cert_csr.as_str());
-        let issued = offer_router(&context(&core, &connection), &renewing(&connection), requests, !asked.require_verification).await;
+        let requests = (
+            asked.client_cert_csr.as_str(),
+            asked.server_cert_csr.as_str(),
+        );
+        let issued = offer_router(
+            &context(&core, &connection),
+            &renewing(&connection),
+            requests,
+            !asked.require_verification,
+        )
+        .await;
         match issued {
-            Ok(Issued { ca, cert, server_cert, .. }) => {
+            Ok(Issued {
+                ca,
+                cert,
+                server_cert,
+                ..
+            }) => {
                 let issued = edge::EnrollmentCertificates {
                     client_cert_pem: cert.unwrap_or_default(),
                     server_cert_pem: server_cert.unwrap_or_default(),
@@ -55,7 +78,9 @@ pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
                 if may_log(&connection.router) {
                     tracing::info!(router = %connection.router, "new certificates were issued to the router");
                 }
-                connection.send(Builder::new(content::ENROLLMENT_CERTIFICATES).body(&issued.encode_to_vec()));
+                connection.send(
+                    Builder::new(content::ENROLLMENT_CERTIFICATES).body(&issued.encode_to_vec()),
+                );
             }
             // The protocol has no refusal; the router asks again.
             Err(error) if may_log(&connection.router) => {
@@ -69,11 +94,20 @@ pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
 
 /// Makes a new certificate the current one.
 pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(shown) = body::<edge::ExtendEnrollmentVerify>(connection, &frame) else { return };
-    let Some(request) = connection.begin_request(frame.len()) else { return };
+    let Some(shown) = body::<edge::ExtendEnrollmentVerify>(connection, &frame) else {
+        return;
+    };
+    let Some(request) = connection.begin_request(frame.len()) else {
+        return;
+    };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        let confirmed = confirm_router(&context(&core, &connection), &renewing(&connection), &shown.client_cert_pem).await;
+        let confirmed = confirm_router(
+            &context(&core, &connection),
+            &renewing(&connection),
+            &shown.client_cert_pem,
+        )
+        .await;
         let answer = match confirmed {
             Ok(()) => Vec::new(),
             Err(error) => {
@@ -81,7 +115,12 @@ pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection
                     tracing::warn!(router = %connection.router, %error, "a certificate is not confirmed");
                 }
                 let message = error.to_string();
-                edge::Refusal { code: "INVALID_CLIENT_CERT".into(), message, cause: String::new() }.encode_to_vec()
+                edge::Refusal {
+                    code: "INVALID_CLIENT_CERT".into(),
+                    message,
+                    cause: String::new(),
+                }
+                .encode_to_vec()
             }
         };
         connection.send(Builder::reply(content::ERROR, &frame).body(&answer));
@@ -90,10 +129,19 @@ pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection
 }
 
 /// Records that a router has connected with the newer of two certificates.
-pub(crate) fn used(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, fingerprint: String) {
+pub(crate) fn used(
+    core: &Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    fingerprint: String,
+) {
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        let recorded = used_by_router(&context(&core, &connection), &renewing(&connection), fingerprint).await;
+        let recorded = used_by_router(
+            &context(&core, &connection),
+            &renewing(&connection),
+            fingerprint,
+        )
+        .await;
         if let Err(error) = recorded
             && may_log(&connection.router)
         {

@@ -30,7 +30,10 @@ impl ChangedModels {
 
     /// The model of one router may have changed.
     pub(crate) fn add(&self, connection: &Arc<RouterConnection>) {
-        self.changed.lock().some.insert(connection.number, connection.clone());
+        self.changed
+            .lock()
+            .some
+            .insert(connection.number, connection.clone());
         self.added.notify_one();
     }
 
@@ -40,7 +43,11 @@ impl ChangedModels {
     }
 
     /// The connections whose models may have changed; all for `is_all`.
-    pub(crate) fn take(&self, registry: &ConnectionRegistry, is_all: bool) -> Vec<Arc<RouterConnection>> {
+    pub(crate) fn take(
+        &self,
+        registry: &ConnectionRegistry,
+        is_all: bool,
+    ) -> Vec<Arc<RouterConnection>> {
         let changed = std::mem::take(&mut *self.changed.lock());
         if !is_all && !changed.is_all {
             return changed.some.into_values().collect();

@@ -1,8 +1,10 @@
-//! The API sessions with which SDKs can open a channel to a router, in memory while a router is connected.
+//! The API sessions with which SDKs can open a channel to a router, in memory while a router is
+//! connected.
 //!
-//! An API session is a secret: whoever has its token acts as its identity. Therefore routers learn only of those that an SDK can show to
-//! them: that have a certificate for a channel and no outstanding second factor. [`ChannelSession::of`] decides it, for full states and
-//! changes alike, and `router_rights.rs` decides to which routers they go.
+//! An API session is a secret: whoever has its token acts as its identity. Therefore routers learn
+//! only of those that an SDK can show to them: that have a certificate for a channel and no
+//! outstanding second factor. [`ChannelSession::of`] decides it, for full states and changes alike,
+//! and `router_rights.rs` decides to which routers they go.
 
 use std::collections::HashMap;
 
@@ -24,7 +26,8 @@ pub(crate) struct ChannelSession {
     pub id: String,
     pub token: String,
     pub identity: String,
-    /// Whether it has no certificate and is that of the tunneler of a router, which is told of it itself.
+    /// Whether it has no certificate and is that of the tunneler of a router, which is told of it
+    /// itself.
     pub is_of_router: bool,
     /// Encoded for messages.
     pub encoded: Bytes,
@@ -43,13 +46,30 @@ impl ChannelSession {
             return Ok(None);
         }
         let policy = tx.get(tx.get(&spec.identity_id)?.spec.auth_policy())?;
-        if AuthQuery::outstanding(spec, &policy.spec, tx)?.iter().any(|query| !query.is_token()) {
+        if AuthQuery::outstanding(spec, &policy.spec, tx)?
+            .iter()
+            .any(|query| !query.is_token())
+        {
             return Ok(None);
         }
-        let (id, token, identity) = (session.id.to_string(), spec.token.clone(), spec.identity_id.to_string());
-        let message =
-            edge::ApiSession { token: token.clone(), cert_fingerprints: fingerprints, id: id.clone(), identity_id: identity.clone() };
-        Ok(Some(Self { id, token, identity, is_of_router, encoded: message.encode_to_vec().into() }))
+        let (id, token, identity) = (
+            session.id.to_string(),
+            spec.token.clone(),
+            spec.identity_id.to_string(),
+        );
+        let message = edge::ApiSession {
+            token: token.clone(),
+            cert_fingerprints: fingerprints,
+            id: id.clone(),
+            identity_id: identity.clone(),
+        };
+        Ok(Some(Self {
+            id,
+            token,
+            identity,
+            is_of_router,
+            encoded: message.encode_to_vec().into(),
+        }))
     }
 
     /// The API session with this id, if it exists and is one for channels.
@@ -57,7 +77,8 @@ impl ChannelSession {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn find(tx: &Read<'_>, id: &str) -> Result<Option<Self>> {
-        tx.find(&Id::<ApiSession>::from_text(id))?.map_or(Ok(None), |session| Self::of(tx, &session))
+        tx.find(&Id::<ApiSession>::from_text(id))?
+            .map_or(Ok(None), |session| Self::of(tx, &session))
     }
 }
 
@@ -115,20 +136,34 @@ impl ChannelSessions {
                     self.of_identity.remove(&before.identity);
                 }
             }
-            return Some(SessionChange { row, before: Some(before), now: None });
+            return Some(SessionChange {
+                row,
+                before: Some(before),
+                now: None,
+            });
         };
         if known.is_none() {
             self.next += 1;
             self.rows.insert(id.to_owned(), row);
-            self.of_identity.entry(now.identity.clone()).or_default().insert(row);
+            self.of_identity
+                .entry(now.identity.clone())
+                .or_default()
+                .insert(row);
         }
         self.sessions.insert(row, now.clone());
-        Some(SessionChange { row, before, now: Some(now) })
+        Some(SessionChange {
+            row,
+            before,
+            now: Some(now),
+        })
     }
 
     /// Forgets all. Rows are not used again.
     pub(crate) fn clear(&mut self) {
-        *self = Self { next: self.next, ..Self::default() };
+        *self = Self {
+            next: self.next,
+            ..Self::default()
+        };
     }
 
     pub(crate) fn row(&self, id: &str) -> Option<u64> {
@@ -146,7 +181,10 @@ impl ChannelSessions {
 
     /// The ids of those of an identity.
     pub(crate) fn ids_of(&self, identity: &str) -> impl Iterator<Item = &str> {
-        self.rows_of(identity).into_iter().flatten().filter_map(|row| Some(self.find(row)?.id.as_str()))
+        self.rows_of(identity)
+            .into_iter()
+            .flatten()
+            .filter_map(|row| Some(self.find(row)?.id.as_str()))
     }
 
     /// The rows of those of an identity.

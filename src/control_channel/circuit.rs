@@ -10,7 +10,10 @@ use tokio::sync::mpsc;
 
 use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
 use crate::{
-    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, RequestFailure, SentInfo},
+    built_in_router::{
+        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, RequestFailure,
+        SentInfo,
+    },
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
     frame::Frame,
@@ -71,12 +74,31 @@ pub(crate) struct NewCircuit {
 
 impl Circuit {
     pub(crate) fn new(new: NewCircuit) -> Self {
-        let NewCircuit { id, router, session, api_session, token } = new;
-        let (client, service) = (session.spec.identity_id.clone(), session.spec.service_id.clone());
-        Self { id, router, client, session, api_session, token, service, state: Mutex::default() }
+        let NewCircuit {
+            id,
+            router,
+            session,
+            api_session,
+            token,
+        } = new;
+        let (client, service) = (
+            session.spec.identity_id.clone(),
+            session.spec.service_id.clone(),
+        );
+        Self {
+            id,
+            router,
+            client,
+            session,
+            api_session,
+            token,
+            service,
+            state: Mutex::default(),
+        }
     }
 
-    /// The terminator at the host's end. None for a terminator that was created over REST, or before it is known.
+    /// The terminator at the host's end. None for a terminator that was created over REST, or
+    /// before it is known.
     pub(crate) fn host(&self) -> Option<Arc<HostedTerminator>> {
         self.state.lock().end.as_ref()?.host.clone()
     }
@@ -103,14 +125,24 @@ impl Circuit {
     /// The circuit as administrators see it; none until it was established.
     pub(crate) fn info(&self) -> Option<CircuitInfo> {
         let state = self.state.lock();
-        let Established { since, terminator, host } = state.end.clone()?;
+        let Established {
+            since,
+            terminator,
+            host,
+        } = state.end.clone()?;
         let [client_bytes, host_bytes] = state.bytes;
-        let end = |identity: &Id<Identity>, api_session: &Id<ApiSession>, session: &Id<Session>, bytes: Option<u64>| EndInfo {
+        let end = |identity: &Id<Identity>,
+                   api_session: &Id<ApiSession>,
+                   session: &Id<Session>,
+                   bytes: Option<u64>| EndInfo {
             identity_id: identity.to_string(),
             api_session_id: api_session.to_string(),
             session_id: session.to_string(),
             channel: None,
-            sent: bytes.map(|bytes| SentInfo { bytes, bytes_per_second: None }),
+            sent: bytes.map(|bytes| SentInfo {
+                bytes,
+                bytes_per_second: None,
+            }),
         };
         Some(CircuitInfo {
             id: self.id.clone(),
@@ -119,8 +151,14 @@ impl Circuit {
             since,
             routers: state.path.routers.clone(),
             links: state.path.links.clone(),
-            client: end(&self.client, &self.api_session, &self.session.id, client_bytes),
-            host: host.map(|host| end(&host.identity, &host.api_session, &host.session, host_bytes)),
+            client: end(
+                &self.client,
+                &self.api_session,
+                &self.session.id,
+                client_bytes,
+            ),
+            host: host
+                .map(|host| end(&host.identity, &host.api_session, &host.session, host_bytes)),
         })
     }
 
@@ -128,7 +166,9 @@ impl Circuit {
     pub(crate) fn count_bytes(&self, more: [Option<u64>; 2]) {
         let mut state = self.state.lock();
         for (bytes, more) in state.bytes.iter_mut().zip(more) {
-            *bytes = more.map_or(*bytes, |more| Some(bytes.unwrap_or_default().saturating_add(more)));
+            *bytes = more.map_or(*bytes, |more| {
+                Some(bytes.unwrap_or_default().saturating_add(more))
+            });
         }
     }
 
@@ -145,16 +185,30 @@ impl Circuit {
     }
 
     /// Waits for the answers of routers to an attempt, one of each.
-    pub(crate) fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
+    pub(crate) fn expect(
+        &self,
+        attempt: u32,
+        routers: &[String],
+    ) -> mpsc::UnboundedReceiver<(String, Frame)> {
         let (answers, receiver) = mpsc::unbounded_channel();
-        self.state.lock().waiting = Some(PendingRoute { attempt, routers: routers.iter().cloned().collect(), answers });
+        self.state.lock().waiting = Some(PendingRoute {
+            attempt,
+            routers: routers.iter().cloned().collect(),
+            answers,
+        });
         receiver
     }
 
     /// Passes the answer of a router to the task that waits for it.
     pub(crate) fn answered(&self, router: &str, attempt: u32, frame: Frame) {
         let mut state = self.state.lock();
-        let Some(waiting) = state.waiting.as_mut().filter(|waiting| waiting.attempt == attempt) else { return };
+        let Some(waiting) = state
+            .waiting
+            .as_mut()
+            .filter(|waiting| waiting.attempt == attempt)
+        else {
+            return;
+        };
         if waiting.routers.remove(router) {
             // The task may have given up.
             drop(waiting.answers.send((router.to_owned(), frame)));
@@ -241,27 +295,40 @@ impl Circuits {
     ///
     /// # Errors
     /// Another has its id.
-    pub(crate) fn add(&self, circuit: &Arc<Circuit>, permit: Option<CircuitPermit>) -> Result<(), RequestFailure> {
+    pub(crate) fn add(
+        &self,
+        circuit: &Arc<Circuit>,
+        permit: Option<CircuitPermit>,
+    ) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if open.by_id.contains_key(&circuit.id) {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
-        open.permits.extend(permit.map(|permit| (circuit.id.clone(), permit)));
-        open.by_authorizing_record.add(circuit.id.clone(), circuit.bases());
+        open.permits
+            .extend(permit.map(|permit| (circuit.id.clone(), permit)));
+        open.by_authorizing_record
+            .add(circuit.id.clone(), circuit.bases());
         Ok(())
     }
 
-    /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the router of the client. Returns whether the
-    /// circuit still exists. The lock is held during the call: a task that ends the circuit afterwards finds the answer queued, so that a
-    /// router always gets the answer before the end.
-    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, end: Established, answer: impl FnOnce()) -> bool {
+    /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the
+    /// router of the client. Returns whether the circuit still exists. The lock is held during the
+    /// call: a task that ends the circuit afterwards finds the answer queued, so that a router
+    /// always gets the answer before the end.
+    pub(crate) fn establish(
+        &self,
+        circuit: &Arc<Circuit>,
+        end: Established,
+        answer: impl FnOnce(),
+    ) -> bool {
         let mut open = self.open.lock();
         if !open.by_id.contains_key(&circuit.id) {
             return false;
         }
         if let Some(host) = &end.host {
-            open.by_authorizing_record.add(circuit.id.clone(), bases_of_host(host));
+            open.by_authorizing_record
+                .add(circuit.id.clone(), bases_of_host(host));
         }
         circuit.state.lock().end = Some(end);
         answer();
@@ -275,12 +342,14 @@ impl Circuits {
             return false;
         }
         open.permits.remove(&circuit.id);
-        open.by_authorizing_record.remove(&circuit.id, circuit.bases());
+        open.by_authorizing_record
+            .remove(&circuit.id, circuit.bases());
         let state = circuit.state.lock();
         open.by_router.remove(&state.path.routers, &circuit.id);
         open.by_link.remove(&state.path.links, &circuit.id);
         if let Some(host) = state.end.as_ref().and_then(|end| end.host.as_ref()) {
-            open.by_authorizing_record.remove(&circuit.id, bases_of_host(host));
+            open.by_authorizing_record
+                .remove(&circuit.id, bases_of_host(host));
         }
         true
     }
@@ -296,12 +365,20 @@ impl Circuits {
 
     pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Vec<Arc<Circuit>> {
         let open = self.open.lock();
-        open.by_authorizing_record.of(record).filter_map(|id| open.by_id.get(id).cloned()).collect()
+        open.by_authorizing_record
+            .of(record)
+            .filter_map(|id| open.by_id.get(id).cloned())
+            .collect()
     }
 
     /// The number of established circuits.
     pub(crate) fn open_count(&self) -> u64 {
-        self.open.lock().by_id.values().map(|circuit| u64::from(circuit.is_open())).sum()
+        self.open
+            .lock()
+            .by_id
+            .values()
+            .map(|circuit| u64::from(circuit.is_open()))
+            .sum()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
@@ -335,7 +412,11 @@ mod tests {
     }
 
     fn established() -> Established {
-        Established { since: Clock::system().now(), terminator: Id::from_text("terminator"), host: None }
+        Established {
+            since: Clock::system().now(),
+            terminator: Id::from_text("terminator"),
+            host: None,
+        }
     }
 
     #[test]
@@ -346,11 +427,16 @@ mod tests {
         thread::scope(|scope| {
             let answer = || {
                 scope.spawn(|| ended.send(circuits.remove(&circuit)));
-                assert!(end.recv_timeout(Duration::from_millis(100)).is_err(), "the circuit ended before it was answered");
+                assert!(
+                    end.recv_timeout(Duration::from_millis(100)).is_err(),
+                    "the circuit ended before it was answered"
+                );
             };
             assert!(circuits.establish(&circuit, established(), answer));
             assert!(end.recv().unwrap(), "it ends after the answer");
         });
-        assert!(!circuits.establish(&circuit, established(), || panic!("a circuit that has ended is not answered")));
+        assert!(!circuits.establish(&circuit, established(), || panic!(
+            "a circuit that has ended is not answered"
+        )));
     }
 }

@@ -1,4 +1,5 @@
-//! Which identities have an SDK connected to a router: as the router reports it, or as the requests of their SDKs show.
+//! Which identities have an SDK connected to a router: as the router reports it, or as the requests
+//! of their SDKs show.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,8 +14,8 @@ use crate::{
     online::Online,
 };
 
-/// How long an API session counts as connected after it was seen. Routers that do not report connections name the API sessions of connected
-/// SDKs once a minute.
+/// How long an API session counts as connected after it was seen. Routers that do not report
+/// connections name the API sessions of connected SDKs once a minute.
 const FRESH: Duration = Duration::from_secs(150);
 /// Maximum identities and API sessions at one router.
 const MAX: usize = 100_000;
@@ -35,38 +36,56 @@ struct Present {
 }
 
 impl ConnectedIdentities {
-    /// Records that an SDK with this API session is connected. Does nothing if the router reports connections.
+    /// Records that an SDK with this API session is connected. Does nothing if the router reports
+    /// connections.
     pub(crate) fn seen(&self, session: &Id<ApiSession>, identity: &Id<Identity>, online: &Online) {
         let mut present = self.0.lock();
         let is_full = present.seen.len() >= MAX && !present.seen.contains_key(session.as_str());
         if present.is_closed || present.reported.is_some() || is_full {
             return;
         }
-        if present.seen.insert(session.to_string(), (identity.clone(), Instant::now())).is_none() {
+        if present
+            .seen
+            .insert(session.to_string(), (identity.clone(), Instant::now()))
+            .is_none()
+        {
             online.channel_opened(identity.as_str());
         }
     }
 
-    /// Takes a report of identities that are connected or not; a full report names all that are connected. Others, such as the writer, wait for
-    /// a part of it at most.
+    /// Takes a report of identities that are connected or not; a full report names all that are
+    /// connected. Others, such as the writer, wait for a part of it at most.
     pub(crate) fn report(&self, identities: &[(String, bool)], is_full: bool, online: &Online) {
-        let connected: HashSet<&str> =
-            identities.iter().filter(|(_, is_connected)| is_full && *is_connected).map(|(id, _)| id.as_str()).collect();
+        let connected: HashSet<&str> = identities
+            .iter()
+            .filter(|(_, is_connected)| is_full && *is_connected)
+            .map(|(id, _)| id.as_str())
+            .collect();
         let (seen, gone) = {
             let mut present = self.0.lock();
             if present.is_closed {
                 return;
             }
             let reported = present.reported.get_or_insert_default();
-            let gone: Vec<String> = if is_full { reported.extract_if(|id| !connected.contains(id.as_str())).collect() } else { Vec::new() };
+            let gone: Vec<String> = if is_full {
+                reported
+                    .extract_if(|id| !connected.contains(id.as_str()))
+                    .collect()
+            } else {
+                Vec::new()
+            };
             (mem::take(&mut present.seen), gone)
         };
-        seen.into_values().for_each(|(identity, _)| online.channel_closed(identity.as_str()));
-        gone.iter().for_each(|identity| online.channel_closed(identity));
+        seen.into_values()
+            .for_each(|(identity, _)| online.channel_closed(identity.as_str()));
+        gone.iter()
+            .for_each(|identity| online.channel_closed(identity));
         for some in identities.chunks(CHUNK) {
             // The connection may have closed meanwhile.
             let mut present = self.0.lock();
-            let Some(reported) = &mut present.reported else { return };
+            let Some(reported) = &mut present.reported else {
+                return;
+            };
             for (identity, is_connected) in some {
                 if !is_connected {
                     if reported.remove(identity) {
@@ -90,15 +109,27 @@ impl ConnectedIdentities {
     /// Forgets API sessions that were not seen lately.
     pub(crate) fn expire(&self, online: &Online) {
         let old = |_: &String, (_, at): &mut (Id<Identity>, Instant)| at.elapsed() > FRESH;
-        self.0.lock().seen.extract_if(old).for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+        self.0
+            .lock()
+            .seen
+            .extract_if(old)
+            .for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
     }
 
     /// Forgets everything and ignores later reports: the connection of the router has ended.
     pub(crate) fn close(&self, online: &Online) {
         let mut present = self.0.lock();
         present.is_closed = true;
-        present.seen.drain().for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
-        present.reported.take().into_iter().flatten().for_each(|identity| online.channel_closed(&identity));
+        present
+            .seen
+            .drain()
+            .for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+        present
+            .reported
+            .take()
+            .into_iter()
+            .flatten()
+            .for_each(|identity| online.channel_closed(&identity));
     }
 }
 
@@ -116,7 +147,11 @@ mod tests {
         connected.ended(&session, &online);
         assert!(!online.identity("ann"));
         connected.seen(&session, &ann, &online);
-        connected.report(&[("bob".into(), true), ("eve".into(), false)], true, &online);
+        connected.report(
+            &[("bob".into(), true), ("eve".into(), false)],
+            true,
+            &online,
+        );
         assert!(online.identity("bob") && !online.identity("ann") && !online.identity("eve"));
         connected.seen(&session, &ann, &online);
         connected.report(&[("ann".into(), true)], false, &online);

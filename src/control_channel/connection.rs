@@ -25,7 +25,8 @@ use super::{
 };
 use crate::{entity::RouterInfo, frame::Frame};
 
-/// Maximum requests of one router that are processed at the same time, and their bytes. The longest message fits.
+/// Maximum requests of one router that are processed at the same time, and their bytes. The longest
+/// message fits.
 const MAX_REQUESTS: usize = 1024;
 const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Maximum further connections of a group: a router has one for each of three priorities.
@@ -62,13 +63,15 @@ pub(crate) struct RouterConnection {
     weight: Mutex<(u16, bool)>,
     /// The identities with an SDK at the router.
     pub connected: ConnectedIdentities,
-    /// The identity and API session with which the router itself dials and hosts services; `None` if it does not.
+    /// The identity and API session with which the router itself dials and hosts services; `None`
+    /// if it does not.
     pub tunneler: Mutex<Option<Arc<Tunneler>>>,
     /// The tasks that wait for the answer to a question, by the sequence number of the question.
     pub inspections: Mutex<HashMap<i32, oneshot::Sender<Frame>>>,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,
-    /// Whether the router may no longer connect with this certificate: its record was deleted, disabled or enrolled again.
+    /// Whether the router may no longer connect with this certificate: its record was deleted,
+    /// disabled or enrolled again.
     pub is_revoked: AtomicBool,
     /// Whether it has answered the hello.
     pub is_introduced: AtomicBool,
@@ -119,11 +122,29 @@ impl RouterConnection {
         let (kind, link) = (RouterKind::Edge, RouterInfo::default());
         let (listeners, weight) = (Vec::new(), (0, false));
         let (address, group) = (None, None);
-        Arc::new(Self::new(ConnectionParameters { number: 0, router: router.into(), kind, address, group, link, listeners, weight }))
+        Arc::new(Self::new(ConnectionParameters {
+            number: 0,
+            router: router.into(),
+            kind,
+            address,
+            group,
+            link,
+            listeners,
+            weight,
+        }))
     }
 
     pub(crate) fn new(parameters: ConnectionParameters) -> Self {
-        let ConnectionParameters { number, router, kind, address, group, link, listeners, weight } = parameters;
+        let ConnectionParameters {
+            number,
+            router,
+            kind,
+            address,
+            group,
+            link,
+            listeners,
+            weight,
+        } = parameters;
         Self {
             number,
             router,
@@ -160,14 +181,27 @@ impl RouterConnection {
 
     /// The router in messages to other routers.
     pub(crate) fn as_peer(&self) -> PeerStateChange {
-        let (id, version, listeners) = (self.router.clone(), self.link.lock().version.version.clone(), self.listeners.clone());
-        PeerStateChange { id, version, state: PeerState::Healthy.into(), listeners }
+        let (id, version, listeners) = (
+            self.router.clone(),
+            self.link.lock().version.version.clone(),
+            self.listeners.clone(),
+        );
+        PeerStateChange {
+            id,
+            version,
+            state: PeerState::Healthy.into(),
+            listeners,
+        }
     }
 
     /// The router as a node of paths.
     pub(crate) fn as_node(&self) -> Node {
         let (cost, is_end_only) = *self.weight.lock();
-        Node { id: self.router.clone(), cost: cost.into(), is_end_only }
+        Node {
+            id: self.router.clone(),
+            cost: cost.into(),
+            is_end_only,
+        }
     }
 
     /// Takes the cost and the `noTraversal` of its record.
@@ -175,7 +209,8 @@ impl RouterConnection {
         *self.weight.lock() = (cost, is_end_only);
     }
 
-    /// Sends a message. Disconnects a router that does not read. After [`Outbox::finish`] the message is dropped.
+    /// Sends a message. Disconnects a router that does not read. After [`Outbox::finish`] the
+    /// message is dropped.
     pub(crate) fn send(&self, frame: Frame) {
         if self.outbox.push(frame).is_none() && !self.outbox.is_finished() {
             self.close();
@@ -196,7 +231,11 @@ impl RouterConnection {
     pub(crate) fn begin_request(self: &Arc<Self>, bytes: usize) -> Option<RequestGuard> {
         let guard = RequestGuard {
             _count: self.count(|connection| &connection.requests, 1, MAX_REQUESTS)?,
-            _bytes: self.count(|connection| &connection.request_bytes, bytes, MAX_REQUEST_BYTES)?,
+            _bytes: self.count(
+                |connection| &connection.request_bytes,
+                bytes,
+                MAX_REQUEST_BYTES,
+            )?,
         };
         Some(guard)
     }
@@ -206,10 +245,19 @@ impl RouterConnection {
         self.count(|connection| &connection.further, 1, MAX_FURTHER)
     }
 
-    fn count(self: &Arc<Self>, counter: fn(&Self) -> &AtomicUsize, amount: usize, most: usize) -> Option<CountGuard> {
+    fn count(
+        self: &Arc<Self>,
+        counter: fn(&Self) -> &AtomicUsize,
+        amount: usize,
+        most: usize,
+    ) -> Option<CountGuard> {
         let before = counter(self).fetch_add(amount, Ordering::AcqRel);
         // Dropping it takes the amount back.
-        let guard = CountGuard { connection: self.clone(), counter, amount };
+        let guard = CountGuard {
+            connection: self.clone(),
+            counter,
+            amount,
+        };
         (before.saturating_add(amount) <= most).then_some(guard)
     }
 
@@ -265,9 +313,17 @@ mod tests {
         let short = connection.begin_request(1);
         assert!(short.is_some() && connection.begin_request(1).is_none());
         drop(long);
-        let requests: Vec<_> = (0..MAX_REQUESTS).map(|_| connection.begin_request(1)).collect();
+        let requests: Vec<_> = (0..MAX_REQUESTS)
+            .map(|_| connection.begin_request(1))
+            .collect();
         assert_eq!(requests.iter().flatten().count(), MAX_REQUESTS - 1);
         drop((requests, short));
-        assert_eq!((connection.requests.load(Ordering::Acquire), connection.request_bytes.load(Ordering::Acquire)), (0, 0));
+        assert_eq!(
+            (
+                connection.requests.load(Ordering::Acquire),
+                connection.request_bytes.load(Ordering::Acquire)
+            ),
+            (0, 0)
+        );
     }
 }

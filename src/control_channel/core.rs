@@ -81,7 +81,12 @@ impl Times {
     /// The time limits from the configuration; those without a key are constant, except in tests.
     pub(crate) fn of(config: &config::RemoteRoutersConfig) -> Self {
         let seconds = Duration::from_secs;
-        let config::ControlTimes { heartbeat, silence, route, forget_after } = config.times;
+        let config::ControlTimes {
+            heartbeat,
+            silence,
+            route,
+            forget_after,
+        } = config.times;
         Self {
             hello: seconds(5),
             heartbeat,
@@ -161,28 +166,45 @@ impl ControlCore {
 
     /// The loss of a link at this moment.
     pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
-        Loss { reason, at: self.context.authorizer.clock.now() }
+        Loss {
+            reason,
+            at: self.context.authorizer.clock.now(),
+        }
     }
 
     /// Sends a message to a router if it is connected. Returns whether it is.
     pub(crate) fn send(&self, router: &str, frame: Frame) -> bool {
         let connection = self.registry.find(router);
-        connection.inspect(|connection| connection.send(frame)).is_some()
+        connection
+            .inspect(|connection| connection.send(frame))
+            .is_some()
     }
 
     /// The cheapest paths from a router, by the router where each ends.
     pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
         self.paths.from(router, || {
-            let edge = |link: super::links::ReportedLink| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
-            let confirmed = self.links.all().into_iter().filter(|link| link.is_confirmed);
+            let edge = |link: super::links::ReportedLink| Edge {
+                cost: link.cost(),
+                link: link.id,
+                ends: [link.source, link.destination],
+            };
+            let confirmed = self
+                .links
+                .all()
+                .into_iter()
+                .filter(|link| link.is_confirmed);
             Graph::new(self.registry.nodes(), confirmed.map(edge).collect())
         })
     }
 
-    /// The costs of the links of a path; `None` for a link that is lost, or leads to another router than that of the path.
+    /// The costs of the links of a path; `None` for a link that is lost, or leads to another router
+    /// than that of the path.
     fn link_costs(&self, path: &Path) -> impl Iterator<Item = Option<u32>> {
         let ends = path.routers.iter().zip(path.routers.iter().skip(1));
-        path.links.iter().zip(ends).map(|(link, (one, other))| self.links.cost_between(link, [one, other]))
+        path.links
+            .iter()
+            .zip(ends)
+            .map(|(link, (one, other))| self.links.cost_between(link, [one, other]))
     }
 
     /// Whether all links of a path still connect its routers.
@@ -193,8 +215,14 @@ impl ControlCore {
     /// The present cost of a path; `None` if one of its links or routers is gone.
     pub(crate) fn cost_of(&self, path: &Path) -> Option<u32> {
         let links = self.link_costs(path);
-        let routers = path.routers.iter().skip(1).map(|router| Some(self.registry.find(router)?.as_node().entry_cost()));
-        links.chain(routers).try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
+        let routers = path
+            .routers
+            .iter()
+            .skip(1)
+            .map(|router| Some(self.registry.find(router)?.as_node().entry_cost()));
+        links
+            .chain(routers)
+            .try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
     }
 
     /// Waits for a moment until the messages that are queued are written.
@@ -202,7 +230,8 @@ impl ControlCore {
         const STEP: Duration = Duration::from_millis(10);
         for _ in 0..30 {
             let mut is_empty = self.sync.is_empty();
-            self.registry.each(|connection| is_empty &= connection.outbox.is_empty());
+            self.registry
+                .each(|connection| is_empty &= connection.outbox.is_empty());
             // The last message may have been taken from its queue and not be written yet.
             sleep(STEP).await;
             if is_empty {

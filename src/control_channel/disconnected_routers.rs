@@ -1,4 +1,5 @@
-//! What happens to the circuits, terminators and links of a router that has disconnected, or that may no longer connect.
+//! What happens to the circuits, terminators and links of a router that has disconnected, or that
+//! may no longer connect.
 
 use std::{
     collections::HashSet,
@@ -8,17 +9,31 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{connection::RouterConnection, core::ControlCore, link_reports, reroute, revoked_routers::RevokedRouter};
+use super::{
+    connection::RouterConnection, core::ControlCore, link_reports, reroute,
+    revoked_routers::RevokedRouter,
+};
 
 /// How long a router that may no longer connect has to read which circuits end.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
-/// Ends the links and circuits of routers that may no longer connect, and closes their connections. Never ends.
+/// Ends the links and circuits of routers that may no longer connect, and closes their connections.
+/// Never ends.
 pub(crate) async fn end_revoked(core: Arc<ControlCore>) {
     loop {
-        for RevokedRouter { id, is_deleted, connection } in core.revoked.next().await {
-            let reason = if is_deleted { "its router was deleted" } else { "its router was disabled or enrolled again" };
-            // Without links, no circuit that passes through the router finds a path through it again.
+        for RevokedRouter {
+            id,
+            is_deleted,
+            connection,
+        } in core.revoked.next().await
+        {
+            let reason = if is_deleted {
+                "its router was deleted"
+            } else {
+                "its router was disabled or enrolled again"
+            };
+            // Without links, no circuit that passes through the router finds a path through it
+            // again.
             let links = core.links.remove_all_of(&id, core.loss(reason));
             core.paths.changed();
             // Other routers close the links to a router that was deleted when they are told so.
@@ -50,29 +65,50 @@ impl ControlCore {
         self.paths.changed();
         let circuits = self.circuits.of_router(&connection.router);
         // Established circuits go on while the router is disconnected.
-        circuits.iter().filter(|circuit| !circuit.is_open()).for_each(|circuit| circuit.give_up());
+        circuits
+            .iter()
+            .filter(|circuit| !circuit.is_open())
+            .for_each(|circuit| circuit.give_up());
         if connection.is_revoked.load(Ordering::SeqCst) {
             let (core, connection, reason) = (self.clone(), connection.clone(), reason.to_owned());
             tokio::spawn(async move { core.note_disconnected(&connection, &reason).await });
         } else {
-            tokio::join!(sleep(self.times.absence), self.note_disconnected(connection, reason));
+            tokio::join!(
+                sleep(self.times.absence),
+                self.note_disconnected(connection, reason)
+            );
         }
         // A router that came back and left again meanwhile is forgotten after its later absence.
-        let is_last = self.online().left_at(&connection.router).is_none_or(|at| at == now);
+        let is_last = self
+            .online()
+            .left_at(&connection.router)
+            .is_none_or(|at| at == now);
         if is_last && self.registry.find(&connection.router).is_none() {
-            self.forget(&connection.router, "its router has been disconnected for too long");
+            self.forget(
+                &connection.router,
+                "its router has been disconnected for too long",
+            );
         }
     }
 
-    /// Ends the circuits that begin or end at a router, moves those that pass through it, and removes its terminators and the links that it
-    /// has dialed.
+    /// Ends the circuits that begin or end at a router, moves those that pass through it, and
+    /// removes its terminators and the links that it has dialed.
     pub(crate) fn forget(self: &Arc<Self>, router: &str, reason: &str) {
-        if !self.links.remove_dialed(router, &HashSet::new(), self.loss(reason)).is_empty() {
+        if !self
+            .links
+            .remove_dialed(router, &HashSet::new(), self.loss(reason))
+            .is_empty()
+        {
             self.paths.changed();
         }
-        let (ending, passing): (Vec<_>, Vec<_>) =
-            self.circuits.of_router(router).into_iter().partition(|circuit| circuit.path().ends_at(router));
-        ending.iter().for_each(|circuit| self.end_circuit(circuit, true, reason));
+        let (ending, passing): (Vec<_>, Vec<_>) = self
+            .circuits
+            .of_router(router)
+            .into_iter()
+            .partition(|circuit| circuit.path().ends_at(router));
+        ending
+            .iter()
+            .for_each(|circuit| self.end_circuit(circuit, true, reason));
         reroute::begin(self, passing, reason);
         let hosted = self.hosted.of_router(router);
         hosted.iter().for_each(|hosted| self.end_hosted(hosted));

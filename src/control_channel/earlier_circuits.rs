@@ -1,9 +1,11 @@
-//! Circuits that an earlier run of the controller has set up. Routers that outlived that run still carry them, and this run does not know them.
+//! Circuits that an earlier run of the controller has set up. Routers that outlived that run still
+//! carry them, and this run does not know them.
 //!
-//! Routers that are told of the end of a session do not end all its circuits: version 1.1 none, and version 1.7 forgets some after other circuits
-//! of the session have ended. At the end of an API session they close the connections of its SDK. When a session from before the start ends, they
-//! are therefore told that the API session has ended, and a moment later that there is such an API session again: all circuits and terminators
-//! of the SDK end, and it connects again.
+//! Routers that are told of the end of a session do not end all its circuits: version 1.1 none, and
+//! version 1.7 forgets some after other circuits of the session have ended. At the end of an API
+//! session they close the connections of its SDK. When a session from before the start ends, they
+//! are therefore told that the API session has ended, and a moment later that there is such an API
+//! session again: all circuits and terminators of the SDK end, and it connects again.
 
 use std::{
     cmp::Ordering,
@@ -18,7 +20,8 @@ use crate::{
     entity::{ApiSession, Id, Record, Session},
 };
 
-/// A router that still answers heartbeats so long after it was told has received it: otherwise its connection would have been closed.
+/// A router that still answers heartbeats so long after it was told has received it: otherwise its
+/// connection would have been closed.
 const CONFIRMED: Duration = Duration::from_secs(60);
 
 /// Beyond so many API sessions whose sessions have ended, routers are told that all have.
@@ -28,13 +31,16 @@ const MAX_ENDED: usize = 10_000;
 pub(crate) struct EarlierCircuits(Mutex<State>);
 
 struct State {
-    /// When this run began; or when the last session from before was created, if the clock was set back in between.
+    /// When this run began; or when the last session from before was created, if the clock was set
+    /// back in between.
     start: Timestamp,
     /// Routers that may have earlier circuits; none until they were read.
     outlived: Option<HashSet<String>>,
-    /// Routers that were started during this run, until `outlived` was read. They have no earlier circuits.
+    /// Routers that were started during this run, until `outlived` was read. They have no earlier
+    /// circuits.
     started: HashSet<String>,
-    /// What has ended since the start, each once: the earlier circuits of an API session end together.
+    /// What has ended since the start, each once: the earlier circuits of an API session end
+    /// together.
     ended: Vec<Ended>,
     known: HashSet<String>,
     /// What each router was told.
@@ -72,7 +78,8 @@ impl EarlierCircuits {
         }))
     }
 
-    /// Takes the routers that were there at the start, and when the last session from before was created.
+    /// Takes the routers that were there at the start, and when the last session from before was
+    /// created.
     pub(crate) fn scanned(&self, mut routers: HashSet<String>, last_session: Option<Timestamp>) {
         let mut state = self.0.lock();
         state.start = last_session.map_or(state.start, |last| last.max(state.start));
@@ -101,10 +108,12 @@ impl EarlierCircuits {
 
     /// Records that a session has ended. Returns whether routers are to be told.
     pub(crate) fn session_ended(&self, session: &Record<Session>) -> bool {
-        self.is_earlier(session.created_at) && self.record(Ended::Of(session.spec.api_session_id.clone()))
+        self.is_earlier(session.created_at)
+            && self.record(Ended::Of(session.spec.api_session_id.clone()))
     }
 
-    /// Records that very many sessions for a service have ended at once. Returns whether routers are to be told.
+    /// Records that very many sessions for a service have ended at once. Returns whether routers
+    /// are to be told.
     pub(crate) fn some_ended(&self) -> bool {
         self.record(Ended::Some)
     }
@@ -127,8 +136,9 @@ impl EarlierCircuits {
         is_new
     }
 
-    /// What a router is still to be told on this connection, and the number of all entries, for [`Self::told`]. What it was told on an earlier
-    /// connection counts only if it was confirmed. A router that cannot have earlier circuits is told nothing.
+    /// What a router is still to be told on this connection, and the number of all entries, for
+    /// [`Self::told`]. What it was told on an earlier connection counts only if it was confirmed. A
+    /// router that cannot have earlier circuits is told nothing.
     pub(crate) fn untold(&self, router: &str, connection: u64) -> (Vec<Ended>, usize) {
         let state = self.0.lock();
         let State { ended, told, .. } = &*state;
@@ -145,10 +155,22 @@ impl EarlierCircuits {
     pub(crate) fn told(&self, router: &str, connection: u64, count: usize) {
         let now = Instant::now();
         let mut state = self.0.lock();
-        let told = state.told.entry(router.to_owned()).or_insert(Told { connection, count: 0, confirmed: 0, pending: (0, now) });
+        let told = state.told.entry(router.to_owned()).or_insert(Told {
+            connection,
+            count: 0,
+            confirmed: 0,
+            pending: (0, now),
+        });
         match told.connection.cmp(&connection) {
             Ordering::Greater => {}
-            Ordering::Less => *told = Told { connection, count, pending: (count, now), ..*told },
+            Ordering::Less => {
+                *told = Told {
+                    connection,
+                    count,
+                    pending: (count, now),
+                    ..*told
+                }
+            }
             Ordering::Equal => {
                 told.count = told.count.max(count);
                 if told.pending.0 <= told.confirmed {
@@ -161,7 +183,10 @@ impl EarlierCircuits {
     /// Records that a router has answered a heartbeat.
     pub(crate) fn heartbeat_answered(&self, router: &str, connection: u64) {
         let mut state = self.0.lock();
-        let told = state.told.get_mut(router).filter(|told| told.connection == connection && told.pending.1.elapsed() > CONFIRMED);
+        let told = state
+            .told
+            .get_mut(router)
+            .filter(|told| told.connection == connection && told.pending.1.elapsed() > CONFIRMED);
         if let Some(told) = told {
             (told.confirmed, told.pending) = (told.pending.0, (told.count, Instant::now()));
         }
@@ -170,7 +195,10 @@ impl EarlierCircuits {
 
 impl State {
     fn may_have_circuits(&self, router: &str) -> bool {
-        self.outlived.as_ref().map_or_else(|| !self.started.contains(router), |outlived| outlived.contains(router))
+        self.outlived.as_ref().map_or_else(
+            || !self.started.contains(router),
+            |outlived| outlived.contains(router),
+        )
     }
 
     /// Whether no router has earlier circuits any more.
@@ -201,11 +229,22 @@ mod tests {
         assert_eq!((untold.len(), count), (1, 1));
         earlier.told("router", 1, count);
         earlier.heartbeat_answered("router", 1);
-        assert!(earlier.untold("router", 1).0.is_empty(), "told on this connection");
-        assert_eq!(earlier.untold("router", 2).0.len(), 1, "the connection may have been dead");
+        assert!(
+            earlier.untold("router", 1).0.is_empty(),
+            "told on this connection"
+        );
+        assert_eq!(
+            earlier.untold("router", 2).0.len(),
+            1,
+            "the connection may have been dead"
+        );
         earlier.0.lock().told.get_mut("router").unwrap().pending.1 -= CONFIRMED;
         earlier.heartbeat_answered("router", 2);
-        assert_eq!(earlier.untold("router", 2).0.len(), 1, "another connection confirms nothing");
+        assert_eq!(
+            earlier.untold("router", 2).0.len(),
+            1,
+            "another connection confirms nothing"
+        );
         earlier.heartbeat_answered("router", 1);
         assert!(earlier.untold("router", 2).0.is_empty(), "confirmed");
         assert!(ended(&earlier, "b"));
@@ -257,8 +296,14 @@ mod tests {
     #[test]
     fn sessions_outlive_clocks_set_back() {
         let earlier = EarlierCircuits::new(Timestamp::from_millis(1000));
-        assert!(earlier.is_earlier(Timestamp::from_millis(1000)) && !earlier.is_earlier(Timestamp::from_millis(5000)));
+        assert!(
+            earlier.is_earlier(Timestamp::from_millis(1000))
+                && !earlier.is_earlier(Timestamp::from_millis(5000))
+        );
         earlier.scanned(HashSet::new(), Some(Timestamp::from_millis(5000)));
-        assert!(earlier.is_earlier(Timestamp::from_millis(5000)) && !earlier.is_earlier(Timestamp::from_millis(5001)));
+        assert!(
+            earlier.is_earlier(Timestamp::from_millis(5000))
+                && !earlier.is_earlier(Timestamp::from_millis(5001))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Ends circuits from before the start of the controller at the routers that still carry them (`earlier_circuits.rs`).
+//! Ends circuits from before the start of the controller at the routers that still carry them
+//! (`earlier_circuits.rs`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,7 +21,8 @@ use crate::{
     error::Result,
 };
 
-/// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is disconnected; they end when it connects again.
+/// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is
+/// disconnected; they end when it connects again.
 pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection>) {
     let telling = connection.telling.lock().await;
     let (ended, count) = core.earlier.untold(&connection.router, connection.number);
@@ -36,9 +38,12 @@ pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection
         }
     };
     for some in api_sessions.chunks(CHUNK) {
-        connection.send(api_sessions_removed(some.iter().map(|(_, token)| token.clone()).collect()));
+        connection.send(api_sessions_removed(
+            some.iter().map(|(_, token)| token.clone()).collect(),
+        ));
     }
-    core.earlier.told(&connection.router, connection.number, count);
+    core.earlier
+        .told(&connection.router, connection.number, count);
     drop(telling);
     if api_sessions.is_empty() {
         return;
@@ -47,7 +52,8 @@ pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection
     // Routers process messages about API sessions side by side.
     sleep(core.times.ending).await;
     let ids = api_sessions.into_iter().map(|(id, _)| Id::from_text(id));
-    core.sync.record(Notice::AddedAgain(connection.number, ids.collect()));
+    core.sync
+        .record(Notice::AddedAgain(connection.number, ids.collect()));
 }
 
 /// Reads what there is from before the start. Blocks.
@@ -75,15 +81,18 @@ pub(crate) fn scan(core: &ControlCore) {
     }
 }
 
-/// The selected API sessions that still exist and that the router may know: ids and tokens. Routers learn of those that have ended from the
-/// changes of the store.
+/// The selected API sessions that still exist and that the router may know: ids and tokens. Routers
+/// learn of those that have ended from the changes of the store.
 fn affected(core: &ControlCore, router: &str, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, ChannelSession> = HashMap::new();
     core.context.authorizer.store.read(|tx| {
         for ended in ended {
             match ended {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}
-                Ended::Of(id) => found.extend(ChannelSession::find(tx, id.as_str())?.map(|session| (session.id.clone(), session))),
+                Ended::Of(id) => found.extend(
+                    ChannelSession::find(tx, id.as_str())?
+                        .map(|session| (session.id.clone(), session)),
+                ),
                 Ended::Some => tx.each_readable::<ApiSession>(|session| {
                     if core.earlier.is_earlier(session.created_at)
                         && let Some(session) = ChannelSession::find(tx, session.id.as_str())?
@@ -96,6 +105,8 @@ fn affected(core: &ControlCore, router: &str, ended: &[Ended]) -> Result<Vec<(St
         }
         Ok(())
     })?;
-    let known = found.into_values().filter(|session| core.may_know(router, session));
+    let known = found
+        .into_values()
+        .filter(|session| core.may_know(router, session));
     Ok(known.map(|session| (session.id, session.token)).collect())
 }

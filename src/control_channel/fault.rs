@@ -19,7 +19,9 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// A circuit over this router.
 fn own(core: &ControlCore, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
-    core.circuits.find(id).filter(|circuit| circuit.path().has_router(&connection.router))
+    core.circuits
+        .find(id)
+        .filter(|circuit| circuit.path().has_router(&connection.router))
 }
 
 /// Handles a fault message of a router.
@@ -29,43 +31,70 @@ pub(crate) fn fault(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     }
 }
 
-/// Handles a fault at a router: the end of a circuit, data that cannot be forwarded, or the loss of a link.
+/// Handles a fault at a router: the end of a circuit, data that cannot be forwarded, or the loss of
+/// a link.
 pub(crate) fn take(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
-            if let Some(circuit) = own(core, connection, &fault.id).filter(|circuit| circuit.path().ends_at(&connection.router)) {
+            if let Some(circuit) = own(core, connection, &fault.id)
+                .filter(|circuit| circuit.path().ends_at(&connection.router))
+            {
                 core.end_circuit(&circuit, false, "an end has closed it");
             }
         }
-        // Data that the router cannot forward: it no longer has the circuit, or a table that a reroute has replaced.
+        // Data that the router cannot forward: it no longer has the circuit, or a table that a
+        // reroute has replaced.
         Ok(subject @ (FaultSubject::Forward | FaultSubject::UnknownOwnerForward)) => {
-            for id in fault.id.split(' ').filter(|id| !id.is_empty()).take(MAX_CIRCUITS) {
+            for id in fault
+                .id
+                .split(' ')
+                .filter(|id| !id.is_empty())
+                .take(MAX_CIRCUITS)
+            {
                 match own(core, connection, id) {
-                    Some(circuit) if circuit.path().links.is_empty() => core.end_circuit(&circuit, true, "its router cannot forward it"),
-                    Some(circuit) => reroute::begin(core, vec![circuit], "a router of its path cannot forward it"),
+                    Some(circuit) if circuit.path().links.is_empty() => {
+                        core.end_circuit(&circuit, true, "its router cannot forward it")
+                    }
+                    Some(circuit) => reroute::begin(
+                        core,
+                        vec![circuit],
+                        "a router of its path cannot forward it",
+                    ),
                     None if subject == FaultSubject::Forward => connection.send(unroute(id, true)),
                     None => {}
                 }
             }
         }
-        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) => link_reports::lost(core, connection, fault),
+        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) => {
+            link_reports::lost(core, connection, fault)
+        }
         Err(_) => {}
     }
 }
 
-/// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that were idle for longer than their service
-/// allows are ended.
+/// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that
+/// were idle for longer than their service allows are ended.
 pub(crate) fn confirm(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
-    let Some(report) = Lists::of(connection, frame) else { return };
+    let Some(report) = Lists::of(connection, frame) else {
+        return;
+    };
     let entries = report.messages(2).take(MAX_CIRCUITS);
-    let idle_times: HashMap<String, i64> = entries.filter_map(|entry: fabric::IdleTime| entry.key.zip(entry.value)).collect();
+    let idle_times: HashMap<String, i64> = entries
+        .filter_map(|entry: fabric::IdleTime| entry.key.zip(entry.value))
+        .collect();
     for id in report.texts(1).take(MAX_CIRCUITS) {
         let Some(circuit) = own(core, connection, id) else {
             connection.send(unroute(id, true));
             continue;
         };
         let idle = idle_times.get(id).copied();
-        let service = core.context.authorizer.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
+        let service = core
+            .context
+            .authorizer
+            .store
+            .read(|tx| tx.find(&circuit.service))
+            .ok()
+            .flatten();
         let max_idle = service.map_or(0, |service| service.spec.max_idle_time_millis);
         if max_idle > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > max_idle) {
             core.end_circuit(&circuit, true, "it was idle for too long");

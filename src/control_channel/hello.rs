@@ -1,7 +1,9 @@
-//! The first message of a router: identifies it by its certificate and decides whether it may connect.
+//! The first message of a router: identifies it by its certificate and decides whether it may
+//! connect.
 //!
-//! A router of version 2 may open further connections of its group if it has been told so by a controller that it was connected to before.
-//! They are only read: everything is written to the first one, and all of them end with it.
+//! A router of version 2 may open further connections of its group if it has been told so by a
+//! controller that it was connected to before. They are only read: everything is written to the
+//! first one, and all of them end with it.
 
 use std::{
     collections::HashSet,
@@ -30,7 +32,9 @@ use super::{
 };
 use crate::{
     built_in_router::{ChannelPeer, read_hello},
-    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State},
+    entity::{
+        EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State,
+    },
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
     logging::may_log,
@@ -38,7 +42,8 @@ use crate::{
 };
 
 /// The reason of a rejection without a record.
-const UNKNOWN_ROUTER: &str = "there is no router with this id: it was deleted, or is of another controller";
+const UNKNOWN_ROUTER: &str =
+    "there is no router with this id: it was deleted, or is of another controller";
 /// Maximum length of a version member that is stored, in characters.
 const MAX_VERSION_LENGTH: usize = 64;
 
@@ -56,11 +61,20 @@ mod capability {
     pub(crate) const JWT_SESSIONS: u8 = 1 << 6;
 }
 
-/// The capabilities offered to a router. Routers of versions 1.3 to 1.6 require the whole data model once it is offered, so it is not.
+/// The capabilities offered to a router. Routers of versions 1.3 to 1.6 require the whole data
+/// model once it is offered, so it is not.
 fn capabilities(is_grouped: bool, version: &str) -> u8 {
-    let mut numbers = version.trim_start_matches('v').split('.').map(|number| number.parse::<u32>().ok());
-    let wants_whole_model = matches!((numbers.next(), numbers.next()), (Some(Some(1)), Some(Some(3..=6))));
-    let mut all = capability::CREATE_TERMINATOR_V2 | capability::SINGLE_LINK_SOURCE | capability::CREATE_CIRCUIT_V2;
+    let mut numbers = version
+        .trim_start_matches('v')
+        .split('.')
+        .map(|number| number.parse::<u32>().ok());
+    let wants_whole_model = matches!(
+        (numbers.next(), numbers.next()),
+        (Some(Some(1)), Some(Some(3..=6)))
+    );
+    let mut all = capability::CREATE_TERMINATOR_V2
+        | capability::SINGLE_LINK_SOURCE
+        | capability::CREATE_CIRCUIT_V2;
     if !wants_whole_model {
         all |= capability::DATA_MODEL;
     }
@@ -90,7 +104,9 @@ pub(crate) async fn serve(
 ) {
     let hello = match read_hello(&mut stream, core.times.hello).await {
         Ok(hello) => hello,
-        Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
+        Err(stop) => {
+            return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello");
+        }
     };
     let opened = match open(&core, &hello, &peer) {
         Ok(opened) => opened,
@@ -98,7 +114,11 @@ pub(crate) async fn serve(
             if peer.may_log() {
                 tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
             }
-            let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
+            let refusal = first(
+                Builder::reply(common::RESULT, &hello)
+                    .flag(common_key::SUCCESS, false)
+                    .body(reason.as_bytes()),
+            );
             let refused = async {
                 stream.write_all(refusal.as_bytes()).await?;
                 stream.shutdown().await
@@ -135,17 +155,30 @@ impl Opened {
 }
 
 fn body_text(hello: &Frame) -> String {
-    String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect()
+    String::from_utf8_lossy(hello.body())
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_VERSION_LENGTH)
+        .collect()
 }
 
-/// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
-fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Opened, &'static str> {
+/// Opens a connection for the sender of a hello. The error is the reason of the rejection, which
+/// the router logs.
+fn open(
+    core: &Arc<ControlCore>,
+    hello: &Frame,
+    peer: &ChannelPeer,
+) -> std::result::Result<Opened, &'static str> {
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
     let number = core.ids.next();
     let group = Group::of(hello, number)?;
-    let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
+    let leaf = peer
+        .leaf
+        .as_ref()
+        .and_then(|leaf| Certificate::from_der(leaf).ok())
+        .ok_or("a client certificate is needed")?;
     let known = identify(core, hello, &leaf).map_err(|error| {
         tracing::warn!(%error, "a router cannot be looked up");
         "the router cannot be looked up at the moment"
@@ -154,11 +187,20 @@ fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::resu
         return Err("the router is disabled");
     }
     if group::is_further(hello) {
-        let first = core.registry.find(&known.id).filter(|first| first.group == group).ok_or("a router may have only one connection")?;
-        let counted = first.join().ok_or("a router may have only three connections")?;
+        let first = core
+            .registry
+            .find(&known.id)
+            .filter(|first| first.group == group)
+            .ok_or("a router may have only one connection")?;
+        let counted = first
+            .join()
+            .ok_or("a router may have only three connections")?;
         return Ok(Opened::Further(first, counted));
     }
-    let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
+    let version = hello
+        .text(common_key::VERSION)
+        .map(version)
+        .ok_or("a hello must carry the version of the router")?;
     let listeners = listeners(hello);
     let parameters = ConnectionParameters {
         number,
@@ -166,22 +208,38 @@ fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::resu
         kind: known.kind,
         address: peer.address,
         group,
-        link: RouterInfo { since: Some(core.context.authorizer.clock.now()), ..link(known.kind, version, &listeners) },
+        link: RouterInfo {
+            since: Some(core.context.authorizer.clock.now()),
+            ..link(known.kind, version, &listeners)
+        },
         listeners,
         weight: known.weight,
     };
     let connection = Arc::new(RouterConnection::new(parameters));
     let is_reconnect = group::is_reconnect(hello);
-    // Before the connection is found, so that no route of a circuit that comes back to the router is in its queue before the removal.
-    let told = if is_reconnect { remove_unconfirmed(core, &connection, &HashSet::new()) } else { HashSet::new() };
+    // Before the connection is found, so that no route of a circuit that comes back to the router
+    // is in its queue before the removal.
+    let told = if is_reconnect {
+        remove_unconfirmed(core, &connection, &HashSet::new())
+    } else {
+        HashSet::new()
+    };
     // A live connection answers a heartbeat more often than this.
-    core.registry.add(&connection, is_reconnect, core.times.silence / 2, core.online())?;
+    core.registry.add(
+        &connection,
+        is_reconnect,
+        core.times.silence / 2,
+        core.online(),
+    )?;
     core.paths.changed();
-    // A change between the first look-up and the registration was not reported to this connection, so the record is read again.
+    // A change between the first look-up and the registration was not reported to this connection,
+    // so the record is read again.
     let still = identify(core, hello, &leaf);
     if let Some(reason) = changed_meanwhile(&still) {
         // The other routers are told of the deletion. The change itself found no connection.
-        connection.is_deleted.store(reason == UNKNOWN_ROUTER, Ordering::SeqCst);
+        connection
+            .is_deleted
+            .store(reason == UNKNOWN_ROUTER, Ordering::SeqCst);
         connection.is_revoked.store(still.is_ok(), Ordering::SeqCst);
         connection.close();
         let core = core.clone();
@@ -208,18 +266,34 @@ fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::resu
     Ok(Opened::First(connection))
 }
 
-/// Tells a router that has connected again which circuits to remove, except those that it was `told` of. Returns their ids.
-fn remove_unconfirmed(core: &ControlCore, connection: &RouterConnection, told: &HashSet<String>) -> HashSet<String> {
+/// Tells a router that has connected again which circuits to remove, except those that it was
+/// `told` of. Returns their ids.
+fn remove_unconfirmed(
+    core: &ControlCore,
+    connection: &RouterConnection,
+    told: &HashSet<String>,
+) -> HashSet<String> {
     // A later attempt or a reroute may have brought the circuit back to the router.
-    let is_back = |id: &str| core.circuits.find(id).is_some_and(|circuit| circuit.path().has_router(&connection.router));
+    let is_back = |id: &str| {
+        core.circuits
+            .find(id)
+            .is_some_and(|circuit| circuit.path().has_router(&connection.router))
+    };
     let mut unconfirmed = core.removals.unconfirmed(&connection.router);
     unconfirmed.retain(|(circuit, _)| !told.contains(circuit) && !is_back(circuit));
-    unconfirmed.iter().for_each(|(circuit, now)| connection.send(unroute(circuit, *now)));
-    unconfirmed.into_iter().map(|(circuit, _)| circuit).collect()
+    unconfirmed
+        .iter()
+        .for_each(|(circuit, now)| connection.send(unroute(circuit, *now)));
+    unconfirmed
+        .into_iter()
+        .map(|(circuit, _)| circuit)
+        .collect()
 }
 
 /// Why a router that was found at first may not connect now; `None` if it may.
-fn changed_meanwhile(found: &Result<std::result::Result<IdentifiedRouter, &'static str>>) -> Option<&'static str> {
+fn changed_meanwhile(
+    found: &Result<std::result::Result<IdentifiedRouter, &'static str>>,
+) -> Option<&'static str> {
     match found {
         Ok(Ok(known)) if known.is_disabled => Some("the router is disabled"),
         Ok(Ok(_)) => None,
@@ -229,72 +303,151 @@ fn changed_meanwhile(found: &Result<std::result::Result<IdentifiedRouter, &'stat
 }
 
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
-fn identify(core: &ControlCore, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
+fn identify(
+    core: &ControlCore,
+    hello: &Frame,
+    leaf: &Certificate,
+) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
     let context = &core.context;
     let now = context.authorizer.clock.now();
     if !context.keystore.authority().issued(leaf) {
-        return Ok(Err("the client certificate was not issued by this controller"));
+        return Ok(Err(
+            "the client certificate was not issued by this controller",
+        ));
     }
     if !leaf.valid_at(now.seconds()) {
-        return Ok(Err("the client certificate has expired, or is not valid yet"));
+        return Ok(Err(
+            "the client certificate has expired, or is not valid yet",
+        ));
     }
     let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
         return Ok(Err("the id of a router must be UTF-8"));
     };
-    let known = |kind, is_disabled, weight| IdentifiedRouter { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
+    let known = |kind, is_disabled, weight| IdentifiedRouter {
+        id: name.to_owned(),
+        kind,
+        is_disabled,
+        weight,
+        has_two: false,
+    };
     let found = context.authorizer.store.read(|tx| {
-        if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
-            let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
-            return Ok(Some((known(RouterKind::Edge, disabled, (cost, no_traversal)), router.state)));
+        if let Some(router) = tx
+            .find(&Id::<EdgeRouter>::from_text(name))?
+            .filter(|router| !router.is_built_in())
+        {
+            let EdgeRouter {
+                cost,
+                no_traversal,
+                disabled,
+                ..
+            } = router.spec;
+            return Ok(Some((
+                known(RouterKind::Edge, disabled, (cost, no_traversal)),
+                router.state,
+            )));
         }
         let transit = tx.find(&Id::<TransitRouter>::from_text(name))?;
         Ok(transit.map(|router| {
-            let TransitRouter { cost, no_traversal, disabled, .. } = router.spec;
-            (known(RouterKind::Transit, disabled, (cost, no_traversal)), router.state)
+            let TransitRouter {
+                cost,
+                no_traversal,
+                disabled,
+                ..
+            } = router.spec;
+            (
+                known(RouterKind::Transit, disabled, (cost, no_traversal)),
+                router.state,
+            )
         }))
     })?;
     Ok(match found {
         None => Err(UNKNOWN_ROUTER),
-        Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
-        Some((known, state)) if state.has_fingerprint(&fingerprint) => {
-            Ok(IdentifiedRouter { has_two: state.unverified_fingerprint.is_some(), ..known })
-        }
-        Some(_) => Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended"),
+        Some((
+            _,
+            State {
+                is_verified: false, ..
+            },
+        )) => Err("the router is not enrolled: enroll it with its enrollment token"),
+        Some((known, state)) if state.has_fingerprint(&fingerprint) => Ok(IdentifiedRouter {
+            has_two: state.unverified_fingerprint.is_some(),
+            ..known
+        }),
+        Some(_) => Err(
+            "the client certificate is not the one that the router has now: it was enrolled again or its certificate extended",
+        ),
     })
 }
 
 /// Parses version, revision, build date, system and architecture.
 fn version(text: &str) -> VersionInfo {
-    let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect::<String>());
+    let mut parts = text.split('|').map(|part| {
+        part.chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_VERSION_LENGTH)
+            .collect::<String>()
+    });
     let mut next = || parts.next().unwrap_or_default();
-    VersionInfo { version: next(), revision: next(), build_date: next(), os: next(), arch: next() }
+    VersionInfo {
+        version: next(),
+        revision: next(),
+        build_date: next(),
+        os: next(),
+        arch: next(),
+    }
 }
 
 /// The link shown on the record of a router that has just said hello.
 fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::LinkListener]) -> RouterInfo {
-    let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
-    let listeners = listeners.iter().map(|listener| (listener.address.clone(), listener.protocol.clone())).collect();
-    RouterInfo { sync_status: sync_status.into(), version, listeners, ..RouterInfo::default() }
+    let sync_status = if kind == RouterKind::Edge {
+        "SYNC_NEW"
+    } else {
+        "SYNC_UNKNOWN"
+    };
+    let listeners = listeners
+        .iter()
+        .map(|listener| (listener.address.clone(), listener.protocol.clone()))
+        .collect();
+    RouterInfo {
+        sync_status: sync_status.into(),
+        version,
+        listeners,
+        ..RouterInfo::default()
+    }
 }
 
-/// Where a router accepts links. Other routers get this list, whose length is bounded by the length of a hello.
+/// Where a router accepts links. Other routers get this list, whose length is bounded by the length
+/// of a hello.
 fn listeners(hello: &Frame) -> Vec<fabric::LinkListener> {
-    let key = if group::is_grouped(hello) { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
-    let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());
+    let key = if group::is_grouped(hello) {
+        key::HELLO_LISTENERS_V2
+    } else {
+        key::HELLO_LISTENERS
+    };
+    let listeners = hello
+        .header(key)
+        .and_then(|listeners| fabric::Listeners::decode(listeners).ok());
     listeners.unwrap_or_default().listeners
 }
 
-/// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their hello as one of a group
-/// of connections. They open further ones only if the answer says that they may, which it does not.
+/// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their
+/// hello as one of a group of connections. They open further ones only if the answer says that they
+/// may, which it does not.
 fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
     let answer = Builder::reply(common::RESULT, hello)
         .flag(common_key::SUCCESS, true)
         .text(common_key::VERSION, &VersionInfo::of_hello())
         .text(common_key::ID, "overkeep");
-    let capabilities = [capabilities(connection.group.is_some(), &connection.link.lock().version.version)];
+    let capabilities = [capabilities(
+        connection.group.is_some(),
+        &connection.link.lock().version.version,
+    )];
     let answer = match &connection.group {
-        Some(group) => group.repeat(hello, answer).bytes(key::CAPABILITIES_V2, &capabilities),
-        None => answer.text(common_key::CONNECTION_ID, &connection.number.to_string()).bytes(key::CAPABILITIES, &capabilities),
+        Some(group) => group
+            .repeat(hello, answer)
+            .bytes(key::CAPABILITIES_V2, &capabilities),
+        None => answer
+            .text(common_key::CONNECTION_ID, &connection.number.to_string())
+            .bytes(key::CAPABILITIES, &capabilities),
     };
     first(answer.empty())
 }
@@ -308,9 +461,13 @@ fn first(mut frame: Frame) -> Frame {
 /// The message to an edge router after the hello.
 fn server_hello() -> Frame {
     let text = super::message::TextEntry::new;
-    let hello =
-        edge::ServerHello { version: VersionInfo::COMPARED.into(), data: vec![text("instant", "true"), text("routerModel", "true")] };
-    Builder::new(content::SERVER_HELLO).flag(key::DATA_MODEL, true).body(&hello.encode_to_vec())
+    let hello = edge::ServerHello {
+        version: VersionInfo::COMPARED.into(),
+        data: vec![text("instant", "true"), text("routerModel", "true")],
+    };
+    Builder::new(content::SERVER_HELLO)
+        .flag(key::DATA_MODEL, true)
+        .body(&hello.encode_to_vec())
 }
 
 /// Reads and writes until the connection ends.
@@ -338,9 +495,15 @@ async fn run(
     core.note_connected(&connection);
     if connection.kind == RouterKind::Edge {
         connection.send(server_hello());
-        core.registry.update_link(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
+        core.registry
+            .update_link(&connection, core.online(), |link| {
+                link.sync_status = "SYNC_HELLO".into()
+            });
     }
-    core.hosted.of_router(&connection.router).chunks(VALIDATION_CHUNK).for_each(|some| connection.send(validation(some)));
+    core.hosted
+        .of_router(&connection.router)
+        .chunks(VALIDATION_CHUNK)
+        .for_each(|some| connection.send(validation(some)));
     let reason = tokio::select! {
         stop = MessageReceiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
         () = connection.closed() => "it was cut off".into(),
@@ -356,7 +519,8 @@ async fn run(
     tokio::spawn(async move { core.left(&connection, &reason).await });
 }
 
-/// Reads a further connection of a group until it or the group ends. The router opens a lost one again.
+/// Reads a further connection of a group until it or the group ends. The router opens a lost one
+/// again.
 async fn run_further(
     core: Arc<ControlCore>,
     connection: &Arc<RouterConnection>,
@@ -366,7 +530,10 @@ async fn run_further(
     let (read, mut write) = split(stream);
     let reading = async {
         match tokio::time::timeout(core.times.hello, write.write_all(answer.as_bytes())).await {
-            Ok(Ok(())) => MessageReceiver::new(core.clone(), connection.clone(), read).run().await.to_string(),
+            Ok(Ok(())) => MessageReceiver::new(core.clone(), connection.clone(), read)
+                .run()
+                .await
+                .to_string(),
             _ => "it does not read the answer to its hello".into(),
         }
     };
@@ -387,8 +554,13 @@ async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>)
             return;
         }
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let heartbeat = Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty();
-        core.removals.heartbeat(&connection.router, connection.number, clock, || connection.send(heartbeat));
+        let heartbeat = Builder::new(common::HEARTBEAT)
+            .u64(common_key::HEARTBEAT, clock)
+            .empty();
+        core.removals
+            .heartbeat(&connection.router, connection.number, clock, || {
+                connection.send(heartbeat)
+            });
         connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);
@@ -401,10 +573,21 @@ mod tests {
 
     #[test]
     fn changes_within_a_hello_reject() {
-        let known =
-            |is_disabled| IdentifiedRouter { id: "router".into(), kind: RouterKind::Edge, is_disabled, weight: (0, false), has_two: false };
+        let known = |is_disabled| IdentifiedRouter {
+            id: "router".into(),
+            kind: RouterKind::Edge,
+            is_disabled,
+            weight: (0, false),
+            has_two: false,
+        };
         assert_eq!(changed_meanwhile(&Ok(Ok(known(false)))), None);
-        assert_eq!(changed_meanwhile(&Ok(Ok(known(true)))), Some("the router is disabled"));
-        assert_eq!(changed_meanwhile(&Ok(Err(UNKNOWN_ROUTER))), Some(UNKNOWN_ROUTER));
+        assert_eq!(
+            changed_meanwhile(&Ok(Ok(known(true)))),
+            Some("the router is disabled")
+        );
+        assert_eq!(
+            changed_meanwhile(&Ok(Err(UNKNOWN_ROUTER))),
+            Some(UNKNOWN_ROUTER)
+        );
     }
 }

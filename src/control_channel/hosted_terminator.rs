@@ -1,4 +1,5 @@
-//! Terminators that SDKs host at routers with a control channel: their records, with state that only this process has.
+//! Terminators that SDKs host at routers with a control channel: their records, with state that
+//! only this process has.
 
 use std::{
     collections::HashMap,
@@ -41,7 +42,10 @@ pub(crate) struct HostedTerminator {
 impl HostedTerminator {
     /// The weight used for choosing a terminator.
     pub(crate) fn weight(&self) -> Weight {
-        Weight { dynamic_cost: self.load.value(), ..*self.weight.lock() }
+        Weight {
+            dynamic_cost: self.load.value(),
+            ..*self.weight.lock()
+        }
     }
 
     /// Takes cost and precedence from the record.
@@ -93,19 +97,29 @@ impl HostedTerminators {
             return false;
         }
         open.by_id.insert(id.clone(), hosted.clone());
-        open.by_router.add(std::slice::from_ref(&hosted.router), &id);
+        open.by_router
+            .add(std::slice::from_ref(&hosted.router), &id);
         open.by_authorizing_record.add(id, hosted.bases());
         true
     }
 
-    /// Removes a terminator, and calls `then` with its id before another one can have it. Returns whether it was there.
-    pub(crate) fn remove(&self, hosted: &Arc<HostedTerminator>, then: impl FnOnce(Id<Terminator>)) -> bool {
+    /// Removes a terminator, and calls `then` with its id before another one can have it. Returns
+    /// whether it was there.
+    pub(crate) fn remove(
+        &self,
+        hosted: &Arc<HostedTerminator>,
+        then: impl FnOnce(Id<Terminator>),
+    ) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
-        let is_there = open.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, hosted));
+        let is_there = open
+            .by_id
+            .get(&id)
+            .is_some_and(|known| Arc::ptr_eq(known, hosted));
         if is_there {
             open.by_id.remove(&id);
-            open.by_router.remove(std::slice::from_ref(&hosted.router), &id);
+            open.by_router
+                .remove(std::slice::from_ref(&hosted.router), &id);
             open.by_authorizing_record.remove(&id, hosted.bases());
             then(hosted.id.clone());
         }
@@ -135,7 +149,10 @@ impl HostedTerminators {
 
     pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Vec<Arc<HostedTerminator>> {
         let open = self.0.lock();
-        open.by_authorizing_record.of(record).filter_map(|id| open.by_id.get(id).cloned()).collect()
+        open.by_authorizing_record
+            .of(record)
+            .filter_map(|id| open.by_id.get(id).cloned())
+            .collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<HostedTerminator>> {

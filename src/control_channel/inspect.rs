@@ -1,4 +1,5 @@
-//! Questions of administrators to routers about their state, such as `links`, `circuits` and `stackdump`.
+//! Questions of administrators to routers about their state, such as `links`, `circuits` and
+//! `stackdump`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,14 +36,26 @@ pub(crate) struct RouterInspection {
     pub errors: Vec<String>,
 }
 
-/// Asks the connected routers that `is_meant` selects by their id for values by name. One that has not answered within `limit`, or in the
-/// time for all answers of routers, is named in the errors.
-pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool, names: &[String], limit: Duration) -> RouterInspection {
-    let body = fabric::InspectRequest { requested_values: names.to_vec() }.encode_to_vec();
+/// Asks the connected routers that `is_meant` selects by their id for values by name. One that has
+/// not answered within `limit`, or in the time for all answers of routers, is named in the errors.
+pub(crate) async fn inspect(
+    core: &ControlCore,
+    is_meant: impl Fn(&str) -> bool,
+    names: &[String],
+    limit: Duration,
+) -> RouterInspection {
+    let body = fabric::InspectRequest {
+        requested_values: names.to_vec(),
+    }
+    .encode_to_vec();
     let mut asked = JoinSet::new();
     core.registry.each(|connection| {
         if is_meant(&connection.router) {
-            let (answer, connection, limit) = (ask(connection, &body), connection.clone(), limit.min(core.times.route));
+            let (answer, connection, limit) = (
+                ask(connection, &body),
+                connection.clone(),
+                limit.min(core.times.route),
+            );
             asked.spawn(async move { (connection, timeout(limit, answer).await) });
         }
     });
@@ -50,12 +63,23 @@ pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool,
     while let Some(Ok((connection, answer))) = asked.join_next().await {
         let answer = answer.ok().and_then(Result::ok);
         let Some(lists) = answer.as_ref().and_then(|answer| Lists::new(answer.body())) else {
-            inspection.errors.push(format!("router {} did not answer in time", connection.router));
+            inspection.errors.push(format!(
+                "router {} did not answer in time",
+                connection.router
+            ));
             continue;
         };
         let values: Vec<fabric::InspectValue> = lists.plain_messages(3).take(MAX_VALUES).collect();
-        inspection.errors.extend(lists.texts(2).take(MAX_VALUES).map(|error| format!("router {}: {error}", connection.router)));
-        let length = values.iter().map(|found| found.value.len() + found.name.len()).sum::<usize>();
+        inspection.errors.extend(
+            lists
+                .texts(2)
+                .take(MAX_VALUES)
+                .map(|error| format!("router {}: {error}", connection.router)),
+        );
+        let length = values
+            .iter()
+            .map(|found| found.value.len() + found.name.len())
+            .sum::<usize>();
         if length > left {
             inspection.errors.push(format!(
                 "router {}: its values are left out, because all values together exceed {MAX_BYTES} bytes",
@@ -65,13 +89,17 @@ pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool,
         }
         left -= length;
         let router = &connection.router;
-        inspection.values.extend(values.into_iter().map(|found| InspectedValue {
-            router: router.clone(),
-            name: found.name,
-            value: found.value,
-        }));
+        inspection
+            .values
+            .extend(values.into_iter().map(|found| InspectedValue {
+                router: router.clone(),
+                name: found.name,
+                value: found.value,
+            }));
     }
-    inspection.values.sort_unstable_by(|one, other| (&one.router, &one.name).cmp(&(&other.router, &other.name)));
+    inspection
+        .values
+        .sort_unstable_by(|one, other| (&one.router, &one.name).cmp(&(&other.router, &other.name)));
     inspection
 }
 
@@ -80,7 +108,10 @@ fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
     let (sender, answer) = oneshot::channel();
     let mut waiting = connection.inspections.lock();
     // Under the lock, so that the reader of the answer finds the waiting task.
-    if let Some(sequence) = connection.outbox.push(Builder::new(content::INSPECT_REQUEST).body(body)) {
+    if let Some(sequence) = connection
+        .outbox
+        .push(Builder::new(content::INSPECT_REQUEST).body(body))
+    {
         waiting.retain(|_, sender: &mut oneshot::Sender<Frame>| !sender.is_closed());
         waiting.insert(sequence, sender);
     }
@@ -89,7 +120,10 @@ fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
 
 /// Passes an answer to the task that waits for it.
 pub(crate) fn answered(connection: &Arc<RouterConnection>, frame: Frame) {
-    if let Some(waiting) = frame.reply_for().and_then(|sequence| connection.inspections.lock().remove(&sequence)) {
+    if let Some(waiting) = frame
+        .reply_for()
+        .and_then(|sequence| connection.inspections.lock().remove(&sequence))
+    {
         // The task may have given up.
         drop(waiting.send(frame));
     }

@@ -1,4 +1,5 @@
-//! What routers report about links: new ones and lost ones; and the certificates of the router at the other end.
+//! What routers report about links: new ones and lost ones; and the certificates of the router at
+//! the other end.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -27,13 +28,27 @@ const MAX_LINKS: usize = 2000;
 
 /// Links that a router has dialed.
 pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, frame: &Frame) {
-    let Some((lists, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
-    let lean = |link| fabric::RouterLink { cost_tags: Vec::new(), connection_state: None, ..link };
-    let links: Vec<_> = lists.messages::<fabric::RouterLink>(1).take(MAX_LINKS).map(lean).collect();
+    let Some((lists, full)) =
+        Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame))
+    else {
+        return;
+    };
+    let lean = |link| fabric::RouterLink {
+        cost_tags: Vec::new(),
+        connection_state: None,
+        ..link
+    };
+    let links: Vec<_> = lists
+        .messages::<fabric::RouterLink>(1)
+        .take(MAX_LINKS)
+        .map(lean)
+        .collect();
     if full.is_complete {
         let ids: HashSet<&str> = links.iter().map(|link| link.id.as_str()).collect();
         let reason = "its router no longer has the link";
-        let lost = core.links.remove_dialed(&connection.router, &ids, core.loss(reason));
+        let lost = core
+            .links
+            .remove_dialed(&connection.router, &ids, core.loss(reason));
         lost.iter().for_each(|link| gone(core, link, reason));
     }
     let deleted = deleted_destinations(core, &links);
@@ -46,14 +61,23 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             connection.send(announcements::removed(&destination));
             continue;
         }
-        match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
+        match core.links.report(
+            &connection.router,
+            link,
+            core.context.authorizer.clock.now(),
+        ) {
             Reported::Added => {
                 if may_log(&connection.router) {
                     tracing::info!(link = id, source = %connection.router, destination, "link added");
                 }
                 if destination == EdgeRouter::BUILT_IN {
-                    let is_here = |link: &ReportedLink| core.built_in.get().is_some_and(|router| router.has_link(&link.id, &link.source));
-                    core.links.confirm(&destination, |link| link.id == id && is_here(link));
+                    let is_here = |link: &ReportedLink| {
+                        core.built_in
+                            .get()
+                            .is_some_and(|router| router.has_link(&link.id, &link.source))
+                    };
+                    core.links
+                        .confirm(&destination, |link| link.id == id && is_here(link));
                 }
                 core.paths.changed();
                 link_questions::ask(core, &destination);
@@ -76,16 +100,28 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     }
 }
 
-/// The destinations of links that are not routers. Those that are not connected are looked up together: after a restart of the controller
-/// most of them are away. Other tasks of this thread go on meanwhile on another one.
+/// The destinations of links that are not routers. Those that are not connected are looked up
+/// together: after a restart of the controller most of them are away. Other tasks of this thread go
+/// on meanwhile on another one.
 fn deleted_destinations(core: &ControlCore, links: &[fabric::RouterLink]) -> HashSet<String> {
-    let reported: HashSet<&str> = links.iter().filter(|link| is_text(&link.id)).map(|link| link.destination_router_id.as_str()).collect();
-    let absent: Vec<&str> = reported.into_iter().filter(|id| is_text(id) && !core.is_connected(id)).collect();
+    let reported: HashSet<&str> = links
+        .iter()
+        .filter(|link| is_text(&link.id))
+        .map(|link| link.destination_router_id.as_str())
+        .collect();
+    let absent: Vec<&str> = reported
+        .into_iter()
+        .filter(|id| is_text(id) && !core.is_connected(id))
+        .collect();
     if absent.is_empty() {
         return HashSet::new();
     }
     let deleted = |tx: &Read<'_>| {
-        let missing = absent.iter().filter_map(|id| record_of(tx, id).map(|found| found.is_none().then(|| (*id).to_owned())).transpose());
+        let missing = absent.iter().filter_map(|id| {
+            record_of(tx, id)
+                .map(|found| found.is_none().then(|| (*id).to_owned()))
+                .transpose()
+        });
         missing.collect::<Result<HashSet<String>>>()
     };
     let found = tokio::task::block_in_place(|| core.context.authorizer.store.read(deleted));
@@ -95,26 +131,44 @@ fn deleted_destinations(core: &ControlCore, links: &[fabric::RouterLink]) -> Has
     })
 }
 
-/// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
+/// Handles the report of a router that a link is lost or is a duplicate. The router must be at an
+/// end of the link.
 ///
-/// A report without an iteration follows a route over a link that the router does not know. The router that has accepted a new link may only
-/// not know it yet: closing the link would cost five seconds, until it is dialed again. The built-in router reports only losses.
+/// A report without an iteration follows a route over a link that the router does not know. The
+/// router that has accepted a new link may only not know it yet: closing the link would cost five
+/// seconds, until it is dialed again. The built-in router reports only losses.
 pub(crate) fn lost(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
-    let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0 && connection.router != EdgeRouter::BUILT_IN;
+    let is_of_route = fault.subject() == FaultSubject::Link
+        && fault.iteration == 0
+        && connection.router != EdgeRouter::BUILT_IN;
     let is_new_here = |link: ReportedLink| link.destination == connection.router && link.is_new();
     if is_of_route && core.links.find(&fault.id).is_some_and(is_new_here) {
         return tracing::debug!(router = %connection.router, link = fault.id, "a router does not know a new link yet");
     }
     let reason = "a router at its end reports the loss of the link";
-    let Some(link) = core.links.remove(&fault.id, &connection.router, fault.iteration, core.loss(reason)) else { return };
+    let Some(link) = core.links.remove(
+        &fault.id,
+        &connection.router,
+        fault.iteration,
+        core.loss(reason),
+    ) else {
+        return;
+    };
     send_link_fault(core, link.other_end(&connection.router), &link);
     gone(core, &link, reason);
 }
 
 /// Tells a router that a link is no longer used.
 pub(crate) fn send_link_fault(core: &ControlCore, router: &str, link: &ReportedLink) {
-    let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
-    core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
+    let fault = fabric::Fault {
+        subject: FaultSubject::Link.into(),
+        id: link.id.clone(),
+        iteration: link.iteration,
+    };
+    core.send(
+        router,
+        Builder::new(content::FAULT).body(&fault.encode_to_vec()),
+    );
 }
 
 /// Moves the circuits of a link that was removed.
@@ -126,13 +180,26 @@ pub(crate) fn gone(core: &Arc<ControlCore>, link: &ReportedLink, reason: &str) {
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
 
-/// Answers whether certificates belong to a router. A router asks this about one that dials a link to it.
+/// Answers whether certificates belong to a router. A router asks this about one that dials a link
+/// to it.
 pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
+    let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else {
+        return;
+    };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
-        Ok(Some(state)) if asked.fingerprints.iter().any(|shown| state.has_fingerprint(shown)) => (true, "router verified"),
+        Ok(Some(state))
+            if asked
+                .fingerprints
+                .iter()
+                .any(|shown| state.has_fingerprint(shown)) =>
+        {
+            (true, "router verified")
+        }
         Ok(Some(_)) => (false, "the certificates are not those of the router"),
-        Ok(None) => (false, "there is no such router, it is disabled or it is not enrolled"),
+        Ok(None) => (
+            false,
+            "there is no such router, it is disabled or it is not enrolled",
+        ),
         Err(error) => {
             if may_log(&connection.router) {
                 tracing::warn!(%error, "a router cannot be looked up");
@@ -149,7 +216,9 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
 /// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &ControlCore, id: &str) -> Result<Option<State>> {
     let found = core.context.authorizer.store.read(|tx| record_of(tx, id))?;
-    Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).map(|(_, state)| state))
+    Ok(found
+        .filter(|(is_disabled, state)| !is_disabled && state.is_verified)
+        .map(|(_, state)| state))
 }
 
 /// Whether a router is disabled, and its certificates.
@@ -157,5 +226,7 @@ fn record_of(tx: &Read<'_>, id: &str) -> Result<Option<(bool, State)>> {
     if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? {
         return Ok(Some((router.spec.disabled, router.state)));
     }
-    Ok(tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state)))
+    Ok(tx
+        .find(&Id::<TransitRouter>::from_text(id))?
+        .map(|router| (router.spec.disabled, router.state)))
 }

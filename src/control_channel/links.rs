@@ -1,9 +1,12 @@
-//! The links between routers, as routers report them. A link belongs to the router that has dialed it, and counts once the router that has
-//! accepted it has confirmed it: otherwise one router could lead circuits to another one over links that do not exist.
+//! The links between routers, as routers report them. A link belongs to the router that has dialed
+//! it, and counts once the router that has accepted it has confirmed it: otherwise one router could
+//! lead circuits to another one over links that do not exist.
 //!
-//! Only the router that has dialed a link reports it. Before the other one accepts the link, it asks whether the certificates belong to the
-//! router that dials, which confirms the links between them in this direction. A controller that was restarted after that asks it for its links
-//! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own report of the link.
+//! Only the router that has dialed a link reports it. Before the other one accepts the link, it
+//! asks whether the certificates belong to the router that dials, which confirms the links between
+//! them in this direction. A controller that was restarted after that asks it for its links
+//! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
+//! report of the link.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +22,8 @@ use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 const MAX_LINKS: usize = 2000;
 /// Maximum length of an id, a protocol and an address, in bytes.
 const MAX_TEXT: usize = 255;
-/// For how long the router that has accepted a link may not know it yet. The other one reports it as soon as its own end is ready.
+/// For how long the router that has accepted a link may not know it yet. The other one reports it
+/// as soon as its own end is ready.
 const NEW: Duration = Duration::from_secs(3);
 /// Why a link to the earlier router is lost when it leads to another one.
 pub(crate) const MOVED: &str = "its router has dialed another router with the link";
@@ -51,19 +55,32 @@ pub(crate) struct ReportedLink {
 impl ReportedLink {
     /// The cost in a path: the latencies in whole milliseconds and [`STATIC_COST`].
     pub(crate) fn cost(&self) -> u32 {
-        let millis = self.measured.map(|latency| u32::try_from(latency.unwrap_or(UNMEASURED).as_millis()).unwrap_or(u32::MAX));
+        let millis = self.measured.map(|latency| {
+            u32::try_from(latency.unwrap_or(UNMEASURED).as_millis()).unwrap_or(u32::MAX)
+        });
         millis.into_iter().fold(STATIC_COST, u32::saturating_add)
     }
 
     /// The router at the other end.
     pub(crate) fn other_end(&self, router: &str) -> &str {
-        if self.source == router { &self.destination } else { &self.source }
+        if self.source == router {
+            &self.destination
+        } else {
+            &self.source
+        }
     }
 
-    /// The bytes that the source and the destination have sent, as the sender counts them, or else the receiver.
+    /// The bytes that the source and the destination have sent, as the sender counts them, or else
+    /// the receiver.
     pub(crate) fn sent_bytes(&self) -> [Option<u64>; 2] {
-        let [[source_sent, source_received], [destination_sent, destination_received]] = self.counted;
-        [source_sent.or(destination_received), destination_sent.or(source_received)]
+        let [
+            [source_sent, source_received],
+            [destination_sent, destination_received],
+        ] = self.counted;
+        [
+            source_sent.or(destination_received),
+            destination_sent.or(source_received),
+        ]
     }
 
     /// Whether the router that has accepted it may not know it yet.
@@ -85,7 +102,8 @@ pub(crate) enum Reported {
     Known,
     /// The link leads to another router than before. Holds the link as it was.
     Moved(Box<ReportedLink>),
-    /// The link belongs to another router, the router has too many links, or the report is malformed.
+    /// The link belongs to another router, the router has too many links, or the report is
+    /// malformed.
     Refused,
 }
 
@@ -116,28 +134,45 @@ impl Links {
     /// Adds a link. Returns the one that it replaces.
     fn insert(&mut self, link: ReportedLink) -> Option<ReportedLink> {
         let before = self.remove(&link.id);
-        self.by_source.add(std::slice::from_ref(&link.source), &link.id);
-        self.by_destination.add(std::slice::from_ref(&link.destination), &link.id);
+        self.by_source
+            .add(std::slice::from_ref(&link.source), &link.id);
+        self.by_destination
+            .add(std::slice::from_ref(&link.destination), &link.id);
         self.by_id.insert(link.id.clone(), link);
         before
     }
 
     fn remove(&mut self, id: &str) -> Option<ReportedLink> {
         let link = self.by_id.remove(id)?;
-        self.by_source.remove(std::slice::from_ref(&link.source), id);
-        self.by_destination.remove(std::slice::from_ref(&link.destination), id);
+        self.by_source
+            .remove(std::slice::from_ref(&link.source), id);
+        self.by_destination
+            .remove(std::slice::from_ref(&link.destination), id);
         Some(link)
     }
 
     /// Confirms links that lead to a router. Returns their ids and ends.
-    fn confirm(&mut self, destination: &str, is_meant: impl Fn(&ReportedLink) -> bool) -> Vec<(String, [String; 2])> {
-        let Self { by_id, by_destination, .. } = self;
+    fn confirm(
+        &mut self,
+        destination: &str,
+        is_meant: impl Fn(&ReportedLink) -> bool,
+    ) -> Vec<(String, [String; 2])> {
+        let Self {
+            by_id,
+            by_destination,
+            ..
+        } = self;
         let mut confirmed = Vec::new();
         for id in by_destination.ids(destination) {
-            let link = by_id.get_mut(id).filter(|link| !link.is_confirmed && is_meant(link));
+            let link = by_id
+                .get_mut(id)
+                .filter(|link| !link.is_confirmed && is_meant(link));
             confirmed.extend(link.map(|link| {
                 link.is_confirmed = true;
-                (link.id.clone(), [link.source.clone(), link.destination.clone()])
+                (
+                    link.id.clone(),
+                    [link.source.clone(), link.destination.clone()],
+                )
             }));
         }
         confirmed
@@ -150,14 +185,32 @@ impl Links {
 
 impl ReportedLinks {
     pub(crate) fn new(online: Online) -> Self {
-        Self { links: Mutex::default(), online }
+        Self {
+            links: Mutex::default(),
+            online,
+        }
     }
 
-    /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration replaces one with the same id, and stays
-    /// confirmed if it leads to the same router.
-    pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink, now: Timestamp) -> Reported {
-        let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
-        if ![&id, &destination, &protocol].into_iter().all(|text| is_text(text)) || source == destination {
+    /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration
+    /// replaces one with the same id, and stays confirmed if it leads to the same router.
+    pub(crate) fn report(
+        &self,
+        source: &str,
+        reported: fabric::RouterLink,
+        now: Timestamp,
+    ) -> Reported {
+        let fabric::RouterLink {
+            id,
+            destination_router_id: destination,
+            protocol,
+            iteration,
+            ..
+        } = reported;
+        if ![&id, &destination, &protocol]
+            .into_iter()
+            .all(|text| is_text(text))
+            || source == destination
+        {
             return Reported::Refused;
         }
         let mut links = self.links.lock();
@@ -168,17 +221,31 @@ impl ReportedLinks {
                 if is_confirmation && self.confirm(source, |link| link.id == id) {
                     return Reported::Confirmed;
                 }
-                return if is_confirmation { Reported::Known } else { Reported::Refused };
+                return if is_confirmation {
+                    Reported::Known
+                } else {
+                    Reported::Refused
+                };
             }
-            Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
-            // A link is dialed again with a higher iteration, so that this report is out of date or false.
+            Some(known) if iteration <= known.iteration && known.destination == destination => {
+                return Reported::Known;
+            }
+            // A link is dialed again with a higher iteration, so that this report is out of date or
+            // false.
             Some(known) if iteration <= known.iteration => return Reported::Refused,
             Some(_) => {}
             None if links.by_source.count(source) >= MAX_LINKS => return Reported::Refused,
             None => {}
         }
-        let was_confirmed = links.by_id.get(&id).is_some_and(|before| before.is_confirmed && before.destination == destination);
-        let is_confirmed = was_confirmed || links.accepted.get(&destination).is_some_and(|accepted| accepted.contains(source));
+        let was_confirmed = links
+            .by_id
+            .get(&id)
+            .is_some_and(|before| before.is_confirmed && before.destination == destination);
+        let is_confirmed = was_confirmed
+            || links
+                .accepted
+                .get(&destination)
+                .is_some_and(|accepted| accepted.contains(source));
         let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
         let link = ReportedLink {
             id: id.clone(),
@@ -193,7 +260,9 @@ impl ReportedLinks {
             counted,
         };
         let ends = [link.source.clone(), link.destination.clone()];
-        let moved = links.insert(link).filter(|before| !before.has_end(&ends[1]));
+        let moved = links
+            .insert(link)
+            .filter(|before| !before.has_end(&ends[1]));
         if moved.is_some() {
             self.online.link_lost(&id, MOVED, now);
         }
@@ -203,22 +272,36 @@ impl ReportedLinks {
         moved.map_or(Reported::Added, |before| Reported::Moved(Box::new(before)))
     }
 
-    /// Confirms the links to a router that `is_meant` selects, because the router says so. Returns whether one was not confirmed before.
-    pub(crate) fn confirm(&self, destination: &str, is_meant: impl Fn(&ReportedLink) -> bool) -> bool {
+    /// Confirms the links to a router that `is_meant` selects, because the router says so. Returns
+    /// whether one was not confirmed before.
+    pub(crate) fn confirm(
+        &self,
+        destination: &str,
+        is_meant: impl Fn(&ReportedLink) -> bool,
+    ) -> bool {
         let mut links = self.links.lock();
         let confirmed = links.confirm(destination, is_meant);
         let is_any = !confirmed.is_empty();
-        confirmed.into_iter().for_each(|(id, ends)| self.online.link_opened(&id, ends));
+        confirmed
+            .into_iter()
+            .for_each(|(id, ends)| self.online.link_opened(&id, ends));
         is_any
     }
 
-    /// Records that a router accepts links from another one, which confirms those that are reported. Returns whether there are any.
+    /// Records that a router accepts links from another one, which confirms those that are
+    /// reported. Returns whether there are any.
     pub(crate) fn accepted(&self, router: &str, source: &str) -> bool {
-        self.links.lock().accepted.entry(router.to_owned()).or_default().insert(source.to_owned());
+        self.links
+            .lock()
+            .accepted
+            .entry(router.to_owned())
+            .or_default()
+            .insert(source.to_owned());
         self.confirm(router, |link| link.source == source)
     }
 
-    /// Forgets from whom a router accepts links, and who accepts links from it: it was restarted, or may no longer connect.
+    /// Forgets from whom a router accepts links, and who accepts links from it: it was restarted,
+    /// or may no longer connect.
     pub(crate) fn forget_accepted(&self, router: &str) {
         let mut links = self.links.lock();
         links.accepted.remove(router);
@@ -231,60 +314,112 @@ impl ReportedLinks {
     /// Whether a router has not confirmed a link that leads to it.
     pub(crate) fn has_unconfirmed(&self, destination: &str) -> bool {
         let links = self.links.lock();
-        links.by_destination.ids(destination).any(|id| links.by_id.get(id).is_some_and(|link| !link.is_confirmed))
+        links
+            .by_destination
+            .ids(destination)
+            .any(|id| links.by_id.get(id).is_some_and(|link| !link.is_confirmed))
     }
 
-    /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
-    pub(crate) fn remove(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<ReportedLink> {
+    /// Removes a link that a router at one of its ends has lost. A report about an older iteration
+    /// is ignored.
+    pub(crate) fn remove(
+        &self,
+        id: &str,
+        router: &str,
+        iteration: u32,
+        loss: Loss<'_>,
+    ) -> Option<ReportedLink> {
         let mut links = self.links.lock();
-        let is_older = |link: &ReportedLink| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
-        links.by_id.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
+        let is_older = |link: &ReportedLink| {
+            iteration != 0 && link.iteration != 0 && iteration < link.iteration
+        };
+        links
+            .by_id
+            .get(id)
+            .filter(|link| link.has_end(router) && !is_older(link))?;
         self.online.link_lost(id, loss.reason, loss.at);
         links.remove(id)
     }
 
     /// Removes the links that a router has dialed, except those with these ids.
-    pub(crate) fn remove_dialed(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<ReportedLink> {
-        self.extract(loss, |links| links.by_source.ids(source).filter(|id| !except.contains(id.as_str())).cloned().collect())
+    pub(crate) fn remove_dialed(
+        &self,
+        source: &str,
+        except: &HashSet<&str>,
+        loss: Loss<'_>,
+    ) -> Vec<ReportedLink> {
+        self.extract(loss, |links| {
+            links
+                .by_source
+                .ids(source)
+                .filter(|id| !except.contains(id.as_str()))
+                .cloned()
+                .collect()
+        })
     }
 
     /// Removes the links of a router.
     pub(crate) fn remove_all_of(&self, router: &str, loss: Loss<'_>) -> Vec<ReportedLink> {
-        self.extract(loss, |links| links.by_source.ids(router).chain(links.by_destination.ids(router)).cloned().collect())
+        self.extract(loss, |links| {
+            links
+                .by_source
+                .ids(router)
+                .chain(links.by_destination.ids(router))
+                .cloned()
+                .collect()
+        })
     }
 
     fn extract(&self, loss: Loss<'_>, lost: impl Fn(&Links) -> Vec<String>) -> Vec<ReportedLink> {
         let mut links = self.links.lock();
         let ids = lost(&links);
         let lost = links.remove_several(ids);
-        lost.iter().for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
+        lost.iter()
+            .for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
         lost
     }
 
-    /// Stores the latency that a router at one end has measured. A router measures only links that it has. Returns whether the cost of the link
-    /// has changed, or it is confirmed now.
+    /// Stores the latency that a router at one end has measured. A router measures only links that
+    /// it has. Returns whether the cost of the link has changed, or it is confirmed now.
     pub(crate) fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
         let is_confirmed = self.confirm(router, |link| link.id == id);
         let mut links = self.links.lock();
-        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else { return false };
+        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else {
+            return false;
+        };
         let before = link.cost();
         let [source, destination] = &mut link.measured;
-        *(if link.source == router { source } else { destination }) = Some(latency);
+        *(if link.source == router {
+            source
+        } else {
+            destination
+        }) = Some(latency);
         is_confirmed || link.cost() != before
     }
 
     /// Stores the bytes that the router at one end has sent and received.
     pub(crate) fn counted(&self, id: &str, router: &str, sent_and_received: [Option<u64>; 2]) {
         let mut links = self.links.lock();
-        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else { return };
+        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else {
+            return;
+        };
         let [source, destination] = &mut link.counted;
-        *(if link.source == router { source } else { destination }) = sent_and_received;
+        *(if link.source == router {
+            source
+        } else {
+            destination
+        }) = sent_and_received;
     }
 
-    /// The cost of a link between two routers; `None` if it does not exist, is not confirmed or leads to another router.
+    /// The cost of a link between two routers; `None` if it does not exist, is not confirmed or
+    /// leads to another router.
     pub(crate) fn cost_between(&self, id: &str, ends: [&str; 2]) -> Option<u32> {
         let links = self.links.lock();
-        links.by_id.get(id).filter(|link| link.is_confirmed && ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
+        links
+            .by_id
+            .get(id)
+            .filter(|link| link.is_confirmed && ends.into_iter().all(|router| link.has_end(router)))
+            .map(ReportedLink::cost)
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<ReportedLink> {
@@ -298,7 +433,9 @@ impl ReportedLinks {
 
 /// Whether a text of a router can be the id of a link or of a router, or a protocol.
 pub(crate) fn is_text(text: &str) -> bool {
-    !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(|c: char| c.is_control() || c.is_whitespace())
+    !text.is_empty()
+        && text.len() <= MAX_TEXT
+        && !text.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -307,11 +444,26 @@ mod tests {
 
     use super::*;
 
-    const LOSS: Loss<'static> = Loss { reason: "a test", at: Timestamp::from_millis(0) };
+    const LOSS: Loss<'static> = Loss {
+        reason: "a test",
+        at: Timestamp::from_millis(0),
+    };
 
-    fn report(links: &ReportedLinks, source: &str, id: &str, destination: &str, iteration: u32) -> Reported {
+    fn report(
+        links: &ReportedLinks,
+        source: &str,
+        id: &str,
+        destination: &str,
+        iteration: u32,
+    ) -> Reported {
         let (id, destination_router_id, protocol) = (id.into(), destination.into(), "tls".into());
-        let reported = fabric::RouterLink { id, destination_router_id, protocol, iteration, ..fabric::RouterLink::default() };
+        let reported = fabric::RouterLink {
+            id,
+            destination_router_id,
+            protocol,
+            iteration,
+            ..fabric::RouterLink::default()
+        };
         links.report(source, reported, Timestamp::from_millis(0))
     }
 
@@ -320,15 +472,32 @@ mod tests {
         let links = ReportedLinks::new(Online::default());
         assert_eq!(report(&links, "a", "l", "b", 1), Reported::Added);
         assert_eq!(report(&links, "a", "l", "b", 1), Reported::Known);
-        assert_eq!(report(&links, "c", "l", "b", 9), Reported::Refused, "of another router");
+        assert_eq!(
+            report(&links, "c", "l", "b", 9),
+            Reported::Refused,
+            "of another router"
+        );
         assert_eq!(report(&links, "a", "self", "a", 1), Reported::Refused);
-        assert_eq!(report(&links, "a", &"x".repeat(MAX_TEXT + 1), "b", 1), Reported::Refused);
-        assert_eq!(report(&links, "a", "l", "b", 2), Reported::Added, "dialed again");
+        assert_eq!(
+            report(&links, "a", &"x".repeat(MAX_TEXT + 1), "b", 1),
+            Reported::Refused
+        );
+        assert_eq!(
+            report(&links, "a", "l", "b", 2),
+            Reported::Added,
+            "dialed again"
+        );
         assert!(links.remove("l", "c", 2, LOSS).is_none(), "no end of it");
-        assert!(links.remove("l", "b", 1, LOSS).is_none(), "an older iteration");
+        assert!(
+            links.remove("l", "b", 1, LOSS).is_none(),
+            "an older iteration"
+        );
         assert!(links.remove("l", "b", 2, LOSS).is_some() && links.all().is_empty());
         for number in 0..MAX_LINKS {
-            assert_eq!(report(&links, "a", &number.to_string(), "b", 1), Reported::Added);
+            assert_eq!(
+                report(&links, "a", &number.to_string(), "b", 1),
+                Reported::Added
+            );
         }
         assert_eq!(report(&links, "a", "one more", "b", 1), Reported::Refused);
     }
@@ -336,52 +505,126 @@ mod tests {
     #[test]
     fn routers_lose_only_their_links() {
         let links = ReportedLinks::new(Online::default());
-        for (source, id, destination) in [("a", "1", "b"), ("a", "2", "c"), ("b", "3", "c"), ("c", "4", "a")] {
+        for (source, id, destination) in [
+            ("a", "1", "b"),
+            ("a", "2", "c"),
+            ("b", "3", "c"),
+            ("c", "4", "a"),
+        ] {
             assert_eq!(report(&links, source, id, destination, 1), Reported::Added);
         }
-        let ids = |lost: Vec<ReportedLink>| lost.into_iter().map(|link| link.id).collect::<BTreeSet<_>>();
-        assert_eq!(ids(links.remove_dialed("a", &HashSet::from(["2"]), LOSS)), ["1".to_owned()].into());
+        let ids = |lost: Vec<ReportedLink>| {
+            lost.into_iter()
+                .map(|link| link.id)
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(
+            ids(links.remove_dialed("a", &HashSet::from(["2"]), LOSS)),
+            ["1".to_owned()].into()
+        );
         // The destination of a link may change.
-        assert!(matches!(report(&links, "a", "2", "b", 2), Reported::Moved(_)));
-        assert_eq!(ids(links.remove_all_of("c", LOSS)), ["3", "4"].map(String::from).into());
+        assert!(matches!(
+            report(&links, "a", "2", "b", 2),
+            Reported::Moved(_)
+        ));
+        assert_eq!(
+            ids(links.remove_all_of("c", LOSS)),
+            ["3", "4"].map(String::from).into()
+        );
         assert_eq!(ids(links.all()), ["2".to_owned()].into());
-        assert_eq!((ids(links.remove_all_of("b", LOSS)), links.all()), (["2".to_owned()].into(), vec![]));
+        assert_eq!(
+            (ids(links.remove_all_of("b", LOSS)), links.all()),
+            (["2".to_owned()].into(), vec![])
+        );
     }
 
     #[test]
     fn links_count_when_confirmed() {
         let links = ReportedLinks::new(Online::default());
-        let is_open = |id: &str, other: &str| (links.cost_between(id, ["a", other]).is_some(), links.online.are_linked("a", other));
+        let is_open = |id: &str, other: &str| {
+            (
+                links.cost_between(id, ["a", other]).is_some(),
+                links.online.are_linked("a", other),
+            )
+        };
         for id in ["1", "2", "3", "4"] {
             assert_eq!(report(&links, "a", id, "b", 1), Reported::Added);
             assert_eq!(is_open(id, "b"), (false, false), "{id}");
         }
         assert!(links.has_unconfirmed("b") && !links.has_unconfirmed("a"));
-        assert!(!links.measured("1", "a", Duration::from_secs(65)) && !links.accepted("a", "b") && !links.accepted("c", "a"));
-        assert!(!links.confirm("a", |_| true) && !links.confirm("c", |_| true), "not by the router that has dialed it, nor by another one");
+        assert!(
+            !links.measured("1", "a", Duration::from_secs(65))
+                && !links.accepted("a", "b")
+                && !links.accepted("c", "a")
+        );
+        assert!(
+            !links.confirm("a", |_| true) && !links.confirm("c", |_| true),
+            "not by the router that has dialed it, nor by another one"
+        );
         assert_eq!(is_open("1", "b"), (false, false));
-        assert!(links.measured("1", "b", Duration::from_secs(65)) && !links.measured("1", "b", Duration::from_secs(65)));
-        assert_eq!((report(&links, "b", "2", "a", 1), report(&links, "b", "2", "a", 1)), (Reported::Confirmed, Reported::Known));
+        assert!(
+            links.measured("1", "b", Duration::from_secs(65))
+                && !links.measured("1", "b", Duration::from_secs(65))
+        );
+        assert_eq!(
+            (
+                report(&links, "b", "2", "a", 1),
+                report(&links, "b", "2", "a", 1)
+            ),
+            (Reported::Confirmed, Reported::Known)
+        );
         assert!(links.confirm("b", |link| link.id == "3"));
-        assert!(["1", "2", "3"].into_iter().all(|id| is_open(id, "b") == (true, true)) && links.cost_between("4", ["a", "b"]).is_none());
+        assert!(
+            ["1", "2", "3"]
+                .into_iter()
+                .all(|id| is_open(id, "b") == (true, true))
+                && links.cost_between("4", ["a", "b"]).is_none()
+        );
         assert!(links.accepted("b", "a") && !links.has_unconfirmed("b"));
         assert_eq!(report(&links, "a", "5", "b", 1), Reported::Added);
-        assert_eq!(is_open("5", "b"), (true, true), "it accepts links from there");
+        assert_eq!(
+            is_open("5", "b"),
+            (true, true),
+            "it accepts links from there"
+        );
         links.forget_accepted("a");
-        assert_eq!((report(&links, "a", "5", "b", 2), report(&links, "a", "6", "b", 1)), (Reported::Added, Reported::Added));
-        assert!(is_open("5", "b").0 && !is_open("6", "b").0, "one that was dialed again stays confirmed");
-        assert!(matches!(report(&links, "a", "5", "c", 3), Reported::Moved(_)));
+        assert_eq!(
+            (
+                report(&links, "a", "5", "b", 2),
+                report(&links, "a", "6", "b", 1)
+            ),
+            (Reported::Added, Reported::Added)
+        );
+        assert!(
+            is_open("5", "b").0 && !is_open("6", "b").0,
+            "one that was dialed again stays confirmed"
+        );
+        assert!(matches!(
+            report(&links, "a", "5", "c", 3),
+            Reported::Moved(_)
+        ));
         assert_eq!(is_open("5", "c"), (false, false));
     }
 
     #[test]
     fn moved_links_leave_their_path() {
         let links = ReportedLinks::new(Online::default());
-        [("b", "a"), ("c", "a")].iter().for_each(|(router, source)| assert!(!links.accepted(router, source)));
+        [("b", "a"), ("c", "a")]
+            .iter()
+            .for_each(|(router, source)| assert!(!links.accepted(router, source)));
         report(&links, "a", "l", "b", 1);
         assert_eq!(links.cost_between("l", ["b", "a"]), Some(130_001));
-        assert!(matches!(report(&links, "a", "l", "c", 2), Reported::Moved(_)));
-        assert_eq!((links.cost_between("l", ["a", "b"]), links.cost_between("l", ["a", "c"])), (None, Some(130_001)));
+        assert!(matches!(
+            report(&links, "a", "l", "c", 2),
+            Reported::Moved(_)
+        ));
+        assert_eq!(
+            (
+                links.cost_between("l", ["a", "b"]),
+                links.cost_between("l", ["a", "c"])
+            ),
+            (None, Some(130_001))
+        );
     }
 
     #[test]
@@ -393,8 +636,14 @@ mod tests {
         assert_eq!(links.find("l").unwrap().cost(), 65_002);
         assert!(links.measured("l", "b", Duration::from_millis(2)));
         assert_eq!(links.find("l").unwrap().cost(), 4);
-        assert!(!links.measured("l", "b", Duration::from_micros(2500)), "the same cost");
-        assert!(!links.measured("l", "c", Duration::ZERO) && !links.measured("unknown", "a", Duration::ZERO));
+        assert!(
+            !links.measured("l", "b", Duration::from_micros(2500)),
+            "the same cost"
+        );
+        assert!(
+            !links.measured("l", "c", Duration::ZERO)
+                && !links.measured("unknown", "a", Duration::ZERO)
+        );
     }
 
     #[test]
@@ -405,7 +654,11 @@ mod tests {
             links.counted("l", router, bytes);
             links.find("l").unwrap().sent_bytes()
         };
-        assert_eq!(counted("c", [Some(9), Some(9)]), [None, None], "no end of it");
+        assert_eq!(
+            counted("c", [Some(9), Some(9)]),
+            [None, None],
+            "no end of it"
+        );
         assert_eq!(counted("a", [Some(1), Some(2)]), [Some(1), Some(2)]);
         assert_eq!(counted("b", [Some(3), Some(4)]), [Some(1), Some(3)]);
         assert_eq!(counted("a", [None, None]), [Some(4), Some(3)]);

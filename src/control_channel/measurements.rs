@@ -40,7 +40,10 @@ impl RouterTraffic {
     }
 
     fn highest(self) -> u64 {
-        self.from_clients.max(self.from_hosts).max(self.link_sent).max(self.link_received)
+        self.from_clients
+            .max(self.from_hosts)
+            .max(self.link_sent)
+            .max(self.link_received)
     }
 }
 
@@ -66,11 +69,14 @@ struct OfRouter {
 impl Measurements {
     /// Records that a router was started: it has moved nothing yet.
     pub(crate) fn started(&self, router: &str) {
-        self.0.lock().routers.insert(router.to_owned(), OfRouter::new(RouterTraffic::default(), false));
+        self.0.lock().routers.insert(
+            router.to_owned(),
+            OfRouter::new(RouterTraffic::default(), false),
+        );
     }
 
-    /// Takes the counts of a router since its start. The first ones of a router that the controller did not see start only say where it
-    /// stands. Returns whether they are accepted.
+    /// Takes the counts of a router since its start. The first ones of a router that the controller
+    /// did not see start only say where it stands. Returns whether they are accepted.
     pub(crate) fn report(&self, router: &str, count: RouterTraffic) -> bool {
         let mut measured = self.0.lock();
         let Measured { routers, total } = &mut *measured;
@@ -78,12 +84,18 @@ impl Measurements {
             routers.insert(router.to_owned(), OfRouter::new(count, true));
             return true;
         };
-        let (more, seconds) = (count.zip(before.count, u64::saturating_sub), before.at.elapsed().as_secs().max(1));
+        let (more, seconds) = (
+            count.zip(before.count, u64::saturating_sub),
+            before.at.elapsed().as_secs().max(1),
+        );
         let rate = more.map(|more| more / seconds);
         if rate.highest() > MAX_RATE {
             return false;
         }
-        *before = OfRouter { rate, ..OfRouter::new(count, true) };
+        *before = OfRouter {
+            rate,
+            ..OfRouter::new(count, true)
+        };
         *total = total.zip(more, u64::saturating_add);
         true
     }
@@ -95,7 +107,12 @@ impl Measurements {
 
     /// The bytes of a router since its start; `None` if it has not reported.
     pub(crate) fn of(&self, router: &str) -> Option<RouterTraffic> {
-        self.0.lock().routers.get(router).filter(|router| router.has_reported).map(|router| router.count)
+        self.0
+            .lock()
+            .routers
+            .get(router)
+            .filter(|router| router.has_reported)
+            .map(|router| router.count)
     }
 
     /// The bytes of all routers since the start of the controller.
@@ -106,14 +123,24 @@ impl Measurements {
     /// The bytes per second of all routers, by their latest reports.
     pub(crate) fn rate(&self) -> RouterTraffic {
         let measured = self.0.lock();
-        let current = measured.routers.values().filter(|router| router.at.elapsed() < STALE);
-        current.fold(RouterTraffic::default(), |sum, router| sum.zip(router.rate, u64::saturating_add))
+        let current = measured
+            .routers
+            .values()
+            .filter(|router| router.at.elapsed() < STALE);
+        current.fold(RouterTraffic::default(), |sum, router| {
+            sum.zip(router.rate, u64::saturating_add)
+        })
     }
 }
 
 impl OfRouter {
     fn new(count: RouterTraffic, has_reported: bool) -> Self {
-        Self { count, has_reported, rate: RouterTraffic::default(), at: Instant::now() }
+        Self {
+            count,
+            has_reported,
+            rate: RouterTraffic::default(),
+            at: Instant::now(),
+        }
     }
 }
 
@@ -122,17 +149,26 @@ mod tests {
     use super::*;
 
     fn traffic(from_clients: u64) -> RouterTraffic {
-        RouterTraffic { from_clients, ..RouterTraffic::default() }
+        RouterTraffic {
+            from_clients,
+            ..RouterTraffic::default()
+        }
     }
 
     #[test]
     fn only_growth_counts() {
         let all = Measurements::default();
-        assert!(all.report("came back", traffic(1000)) && all.total() == traffic(0), "counted by an earlier controller");
+        assert!(
+            all.report("came back", traffic(1000)) && all.total() == traffic(0),
+            "counted by an earlier controller"
+        );
         assert!(all.report("came back", traffic(1500)) && all.total() == traffic(500));
         all.started("new");
         assert!(all.report("new", traffic(70)) && all.total() == traffic(570));
-        assert_eq!((all.of("new"), all.rate()), (Some(traffic(70)), traffic(570)));
+        assert_eq!(
+            (all.of("new"), all.rate()),
+            (Some(traffic(70)), traffic(570))
+        );
         // It was restarted, unnoticed.
         assert!(all.report("new", traffic(7)) && all.total() == traffic(570));
         all.forget("new");
@@ -144,6 +180,9 @@ mod tests {
         let all = Measurements::default();
         all.started("liar");
         assert!(!all.report("liar", traffic(u64::MAX)));
-        assert_eq!((all.of("liar"), all.total(), all.rate()), (None, traffic(0), traffic(0)));
+        assert_eq!(
+            (all.of("liar"), all.total(), all.rate()),
+            (None, traffic(0), traffic(0))
+        );
     }
 }

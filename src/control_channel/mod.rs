@@ -1,15 +1,20 @@
-//! Routers in other processes: the control channel that unmodified Go routers connect to, and its messages.
+//! Routers in other processes: the control channel that unmodified Go routers connect to, and its
+//! messages.
 //!
-//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`built_in_router/`), enrollment of
-//! routers (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
+//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in
+//! router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by the
+//! same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
 //!
-//! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
-//! `receive.rs` reads its messages and dispatches them: `sync.rs` tells it of API sessions, `bind.rs` creates terminators of SDKs that
-//! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
-//! renews its certificates, `metrics_reports.rs` takes its metrics.
+//! A connection begins with a hello ([`hello`]) and is then a
+//! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its
+//! messages and dispatches them: `sync.rs` tells it of API sessions, `bind.rs` creates terminators
+//! of SDKs that host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits
+//! and terminators without a right, `certificates.rs` renews its certificates, `metrics_reports.rs`
+//! takes its metrics.
 //!
-//! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
-//! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
+//! Invariants: the acting router is always the one of the connection, and it affects only its own
+//! circuits and terminators. All its input is bounded in bytes and cannot make a task panic. Both
+//! identities of a listed circuit have the right to it at present.
 
 mod announced_sessions;
 mod announcements;
@@ -95,7 +100,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Minimum pause between two messages to a router about other routers.
 const ANNOUNCEMENT_PAUSE: Duration = Duration::from_millis(100);
-/// The pause lasts at least this long for each connected router, so that the controller sends at most 500 of these messages per second.
+/// The pause lasts at least this long for each connected router, so that the controller sends at
+/// most 500 of these messages per second.
 const ANNOUNCEMENT_PAUSE_PER_ROUTER: Duration = Duration::from_millis(2);
 /// The reason for the loss of a link that an administrator closes.
 const CLOSED: &str = "an administrator closed the link";
@@ -112,8 +118,9 @@ struct Inner {
 }
 
 impl Control {
-    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers report again what they host. Call it
-    /// after everything that its checks read has subscribed to the store. Blocks.
+    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers
+    /// report again what they host. Call it after everything that its checks read has subscribed to
+    /// the store. Blocks.
     ///
     /// # Errors
     /// The store cannot be read or written, or the system provides no threads.
@@ -121,11 +128,15 @@ impl Control {
         let times = Times::of(&context.routers);
         let core = Arc::new(ControlCore::new(context, times));
         termination::clear(&core)?;
-        let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
+        let runtime = threads().map_err(|e| {
+            crate::error::Error::Internal(format!("threads of the control channel: {e}"))
+        })?;
         let handle = runtime.handle().clone();
         let reviews = Arc::<PendingReviews>::default();
         let (pending, waiting) = (reviews.clone(), reviews.clone());
-        feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
+        feed.attach(&core, move |core, event| {
+            review::on_commit(core, &pending, event)
+        });
         handle.spawn(review::run(core.clone(), reviews));
         handle.spawn(announce_changes(core.clone()));
         handle.spawn(disconnected_routers::end_revoked(core.clone()));
@@ -138,7 +149,12 @@ impl Control {
         handle.spawn_blocking(move || earlier_ends::scan(&scanned));
         handle.spawn(termination::reduce_failures(core.clone()));
         handle.spawn(reroute::improve_paths(core.clone()));
-        Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle, reviews: waiting })))
+        Ok(Self(Arc::new(Inner {
+            core,
+            runtime: Mutex::new(Some(runtime)),
+            handle,
+            reviews: waiting,
+        })))
     }
 
     /// Makes the built-in router a member of the network, with links at `address`.
@@ -154,8 +170,8 @@ impl Control {
         &self.0.handle
     }
 
-    /// Serves a connection of a router until it ends. Poll it on the runtime of [`Control::handle`]. Drops `place` as soon as the router is
-    /// authenticated.
+    /// Serves a connection of a router until it ends. Poll it on the runtime of
+    /// [`Control::handle`]. Drops `place` as soon as the router is authenticated.
     pub fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
@@ -165,10 +181,17 @@ impl Control {
         hello::serve(self.0.core.clone(), stream, peer, place)
     }
 
-    /// The ids of the routers of a circuit that a session dialed; none if it has no circuit over these routers.
+    /// The ids of the routers of a circuit that a session dialed; none if it has no circuit over
+    /// these routers.
     pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
-        let circuits = self.0.core.circuits.depending_on(&AuthorizingRecord::Session(session.to_owned()));
-        let dialed = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
+        let circuits = self
+            .0
+            .core
+            .circuits
+            .depending_on(&AuthorizingRecord::Session(session.to_owned()));
+        let dialed = circuits
+            .into_iter()
+            .find(|circuit| circuit.session.id.as_str() == session);
         dialed.map(|circuit| circuit.path().routers.clone())
     }
 
@@ -177,9 +200,13 @@ impl Control {
         self.0.core.circuits.open_count()
     }
 
-    /// What a router has moved since its start, as it reports, and the number of circuits over it. `None` if it has not reported.
+    /// What a router has moved since its start, as it reports, and the number of circuits over it.
+    /// `None` if it has not reported.
     pub(crate) fn traffic_of(&self, router: &str) -> Option<(RouterTraffic, usize)> {
-        Some((self.0.core.measurements.of(router)?, self.0.core.circuits.count_of_router(router)))
+        Some((
+            self.0.core.measurements.of(router)?,
+            self.0.core.circuits.count_of_router(router),
+        ))
     }
 
     /// What all remote routers have moved since the start of the controller, in bytes.
@@ -196,9 +223,16 @@ impl Control {
     ///
     /// # Errors
     /// The first one of `each`.
-    pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_circuit<E>(
+        &self,
+        each: impl FnMut(CircuitInfo) -> Result<(), E>,
+    ) -> Result<(), E> {
         let core = &self.0.core;
-        core.circuits.all().iter().filter_map(|circuit| shown_circuit(core, circuit)).try_for_each(each)
+        core.circuits
+            .all()
+            .iter()
+            .filter_map(|circuit| shown_circuit(core, circuit))
+            .try_for_each(each)
     }
 
     /// An open circuit.
@@ -210,11 +244,23 @@ impl Control {
     pub fn close_circuit(&self, id: &str) -> bool {
         let found = self.0.core.circuits.find(id);
         let _guard = self.0.handle.enter();
-        found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
+        found
+            .inspect(|circuit| {
+                self.0
+                    .core
+                    .end_circuit(circuit, true, "an administrator ended the circuit")
+            })
+            .is_some()
     }
 
-    /// Asks the connected routers that `is_meant` selects by their id for values by name; each has `limit` to answer.
-    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String], limit: Duration) -> RouterInspection {
+    /// Asks the connected routers that `is_meant` selects by their id for values by name; each has
+    /// `limit` to answer.
+    pub(crate) async fn inspect(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+        names: &[String],
+        limit: Duration,
+    ) -> RouterInspection {
         inspect::inspect(&self.0.core, is_meant, names, limit).await
     }
 
@@ -228,16 +274,26 @@ impl Control {
 
     /// A link.
     pub fn link(&self, id: &str) -> Option<LinkInfo> {
-        self.0.core.links.find(id).map(|link| shown(&self.0.core, link))
+        self.0
+            .core
+            .links
+            .find(id)
+            .map(|link| shown(&self.0.core, link))
     }
 
     /// Tells both routers of a link to close it; they dial it again. Returns whether it existed.
     pub(crate) fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
-        let Some(link) = core.links.find(id).and_then(|link| core.links.remove(id, &link.source, 0, core.loss(CLOSED))) else {
+        let Some(link) = core
+            .links
+            .find(id)
+            .and_then(|link| core.links.remove(id, &link.source, 0, core.loss(CLOSED)))
+        else {
             return false;
         };
-        [&link.source, &link.destination].into_iter().for_each(|router| link_reports::send_link_fault(core, router, &link));
+        [&link.source, &link.destination]
+            .into_iter()
+            .for_each(|router| link_reports::send_link_fault(core, router, &link));
         let _guard = self.0.handle.enter();
         link_reports::gone(core, &link, CLOSED);
         true
@@ -258,11 +314,20 @@ impl Control {
     }
 }
 
-/// A circuit with what its ends have sent, if that passes the built-in router; `None` until it was established.
+/// A circuit with what its ends have sent, if that passes the built-in router; `None` until it was
+/// established.
 fn shown_circuit(core: &ControlCore, circuit: &Circuit) -> Option<CircuitInfo> {
     let mut info = circuit.info()?;
-    let passes = info.routers.iter().any(|router| router == EdgeRouter::BUILT_IN);
-    if let Some([client, host]) = core.built_in.get().filter(|_| passes).and_then(|router| router.traffic_over_links(&info.id)) {
+    let passes = info
+        .routers
+        .iter()
+        .any(|router| router == EdgeRouter::BUILT_IN);
+    if let Some([client, host]) = core
+        .built_in
+        .get()
+        .filter(|_| passes)
+        .and_then(|router| router.traffic_over_links(&info.id))
+    {
         info.client.sent = Some(client);
         info.host.iter_mut().for_each(|end| end.sent = Some(host));
     }
@@ -272,7 +337,9 @@ fn shown_circuit(core: &ControlCore, circuit: &Circuit) -> Option<CircuitInfo> {
 fn shown(core: &ControlCore, link: links::ReportedLink) -> LinkInfo {
     let sent_bytes = link.sent_bytes();
     LinkInfo {
-        is_usable: link.is_confirmed && core.is_connected(&link.source) && core.is_connected(&link.destination),
+        is_usable: link.is_confirmed
+            && core.is_connected(&link.source)
+            && core.is_connected(&link.destination),
         circuits: core.circuits.count_of_link(&link.id),
         cost: link.cost(),
         id: link.id,
@@ -291,7 +358,11 @@ fn shown(core: &ControlCore, link: links::ReportedLink) -> LinkInfo {
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("control-{}", count.fetch_add(1, Ordering::Relaxed));
-    runtime::Builder::new_multi_thread().worker_threads(2).thread_name_fn(name).enable_all().build()
+    runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name_fn(name)
+        .enable_all()
+        .build()
 }
 
 /// Tells routers what has changed at others (`announcements.rs`). Never ends.
@@ -300,7 +371,10 @@ async fn announce_changes(core: Arc<ControlCore>) {
         core.registry.announcements.changed().await;
         loop {
             let (is_behind, count) = core.registry.announce();
-            tokio::time::sleep(ANNOUNCEMENT_PAUSE.max(ANNOUNCEMENT_PAUSE_PER_ROUTER.saturating_mul(count))).await;
+            tokio::time::sleep(
+                ANNOUNCEMENT_PAUSE.max(ANNOUNCEMENT_PAUSE_PER_ROUTER.saturating_mul(count)),
+            )
+            .await;
             if !is_behind {
                 break;
             }

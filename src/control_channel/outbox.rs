@@ -78,7 +78,10 @@ impl Outbox {
     /// Closes the queue and drops its messages.
     pub(crate) fn close(&self) {
         let mut queue = self.queue.lock();
-        *queue = Queue { is_closed: true, ..Queue::default() };
+        *queue = Queue {
+            is_closed: true,
+            ..Queue::default()
+        };
         drop(queue);
         self.added.notify_one();
         self.taken.notify_one();
@@ -156,7 +159,11 @@ mod tests {
         let outbox = Outbox::default();
         let large = || Builder::new(1).body(&vec![0; LOW_BYTES + 1]);
         outbox.push(large()).unwrap();
-        let (one, two, ()) = tokio::join!(outbox.push_when_low(large()), outbox.push_when_low(large()), async { outbox.close() });
+        let (one, two, ()) = tokio::join!(
+            outbox.push_when_low(large()),
+            outbox.push_when_low(large()),
+            async { outbox.close() }
+        );
         assert_eq!((one, two), (None, None));
     }
 

@@ -1,4 +1,5 @@
-//! An index of circuits, terminators and links, by the id of what they belong to, such as a router or link.
+//! An index of circuits, terminators and links, by the id of what they belong to, such as a router
+//! or link.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +14,10 @@ impl OwnerIndex {
     /// Adds a member to each of `owners`.
     pub(crate) fn add(&mut self, owners: &[String], member: &str) {
         for owner in owners {
-            self.0.entry(owner.clone()).or_default().insert(member.to_owned());
+            self.0
+                .entry(owner.clone())
+                .or_default()
+                .insert(member.to_owned());
         }
     }
 
@@ -35,8 +39,16 @@ impl OwnerIndex {
     }
 
     /// The members of an owner, which are found in `all` by their ids.
-    pub(crate) fn of<'m, T>(&'m self, owner: &str, all: &'m HashMap<String, Arc<T>>) -> impl Iterator<Item = Arc<T>> + use<'m, T> {
-        self.0.get(owner).into_iter().flatten().filter_map(|id| all.get(id).cloned())
+    pub(crate) fn of<'m, T>(
+        &'m self,
+        owner: &str,
+        all: &'m HashMap<String, Arc<T>>,
+    ) -> impl Iterator<Item = Arc<T>> + use<'m, T> {
+        self.0
+            .get(owner)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| all.get(id).cloned())
     }
 
     pub(crate) fn count(&self, owner: &str) -> usize {
@@ -53,6 +65,9 @@ mod tests {
         let (mut index, owners) = (OwnerIndex::default(), ["one", "other"].map(String::from));
         index.add(&owners, "member");
         index.remove(&owners[..1], "member");
-        assert_eq!((index.count("one"), index.count("other"), index.0.len()), (0, 1, 1));
+        assert_eq!(
+            (index.count("one"), index.count("other"), index.0.len()),
+            (0, 1, 1)
+        );
     }
 }

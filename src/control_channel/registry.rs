@@ -19,7 +19,8 @@ use super::{
 };
 use crate::{clock::Timestamp, entity::RouterInfo, online::Online};
 
-/// A live connection that is not older than this is not replaced by another process with the same certificate.
+/// A live connection that is not older than this is not replaced by another process with the same
+/// certificate.
 const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -30,8 +31,9 @@ pub(crate) struct ConnectionRegistry {
 }
 
 impl ConnectionRegistry {
-    /// Adds a connection, and closes and replaces an older one of the same router. With `is_reconnect`, the same process was connected
-    /// before, and its new connection always replaces the older one. A connection that answered a heartbeat within `alive` is alive.
+    /// Adds a connection, and closes and replaces an older one of the same router. With
+    /// `is_reconnect`, the same process was connected before, and its new connection always
+    /// replaces the older one. A connection that answered a heartbeat within `alive` is alive.
     ///
     /// # Errors
     /// Another process is connected as this router.
@@ -43,8 +45,12 @@ impl ConnectionRegistry {
         online: &Online,
     ) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
-        if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
-            let is_alive = old.last_answer().elapsed() < alive && old.since.elapsed() < REPLACE_AFTER;
+        if let Some(old) = connections
+            .get(&connection.router)
+            .filter(|old| !old.is_closed())
+        {
+            let is_alive =
+                old.last_answer().elapsed() < alive && old.since.elapsed() < REPLACE_AFTER;
             if is_alive && !is_reconnect {
                 return Err("a router with this certificate is already connected");
             }
@@ -66,12 +72,23 @@ impl ConnectionRegistry {
     }
 
     /// Removes a connection. Returns whether it was the current one of its router.
-    pub(crate) fn remove(&self, connection: &Arc<RouterConnection>, online: &Online, now: Timestamp) -> bool {
+    pub(crate) fn remove(
+        &self,
+        connection: &Arc<RouterConnection>,
+        online: &Online,
+        now: Timestamp,
+    ) -> bool {
         let mut connections = self.connections.lock();
-        let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
+        let is_current = connections
+            .get(&connection.router)
+            .is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
             connections.remove(&connection.router);
-            let state = if connection.is_deleted.load(Ordering::SeqCst) { PeerState::Removed } else { PeerState::Unhealthy };
+            let state = if connection.is_deleted.load(Ordering::SeqCst) {
+                PeerState::Removed
+            } else {
+                PeerState::Unhealthy
+            };
             self.announcements.lost(&connection.router, state);
             online.router_left(&connection.router, now);
             self.count.store(count(&connections), Ordering::SeqCst);
@@ -80,29 +97,49 @@ impl ConnectionRegistry {
     }
 
     /// Changes the link shown on a router's record, if this is its current connection.
-    pub(crate) fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterInfo)) {
+    pub(crate) fn update_link(
+        &self,
+        connection: &Arc<RouterConnection>,
+        online: &Online,
+        change: impl FnOnce(&mut RouterInfo),
+    ) {
         let connections = self.connections.lock();
         let mut link = connection.link.lock();
         change(&mut link);
-        if connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection)) {
+        if connections
+            .get(&connection.router)
+            .is_some_and(|known| Arc::ptr_eq(known, connection))
+        {
             online.set_router(&connection.router, Some(link.clone()));
         }
     }
 
     /// The connection of a router.
     pub(crate) fn find(&self, router: &str) -> Option<Arc<RouterConnection>> {
-        self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
+        self.connections
+            .lock()
+            .get(router)
+            .filter(|connection| !connection.is_closed())
+            .cloned()
     }
 
     /// Passes the connection of each remote router to `each`.
     pub(crate) fn each(&self, each: impl FnMut(&Arc<RouterConnection>)) {
-        self.connections.lock().values().filter(|connection| is_remote(connection)).for_each(each);
+        self.connections
+            .lock()
+            .values()
+            .filter(|connection| is_remote(connection))
+            .for_each(each);
     }
 
     /// The connected routers as nodes of paths.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         let connections = self.connections.lock();
-        connections.values().filter(|connection| !connection.is_closed()).map(|connection| connection.as_node()).collect()
+        connections
+            .values()
+            .filter(|connection| !connection.is_closed())
+            .map(|connection| connection.as_node())
+            .collect()
     }
 
     /// Tells all routers that one that is not connected was deleted.
@@ -110,11 +147,15 @@ impl ConnectionRegistry {
         self.announcements.lost(router, PeerState::Removed);
     }
 
-    /// Tells routers what they were not told yet of others. Returns whether one has to wait until its queue has room, and the number of routers.
+    /// Tells routers what they were not told yet of others. Returns whether one has to wait until
+    /// its queue has room, and the number of routers.
     pub(crate) fn announce(&self) -> (bool, u32) {
         let until = self.announcements.last();
         let connections: Vec<_> = self.connections.lock().values().cloned().collect();
-        (self.announcements.announce(&connections, until), u32::try_from(connections.len()).unwrap_or(u32::MAX))
+        (
+            self.announcements.announce(&connections, until),
+            u32::try_from(connections.len()).unwrap_or(u32::MAX),
+        )
     }
 
     /// Whether no remote router is connected. Does not lock.
@@ -128,5 +169,8 @@ fn is_remote(connection: &Arc<RouterConnection>) -> bool {
 }
 
 fn count(connections: &HashMap<String, Arc<RouterConnection>>) -> usize {
-    connections.values().filter(|connection| is_remote(connection)).count()
+    connections
+        .values()
+        .filter(|connection| is_remote(connection))
+        .count()
 }

@@ -1,5 +1,6 @@
-//! Circuits that routers were told to remove. A message on a connection that is dead is lost, therefore a router is told again on its next
-//! connection, unless it has answered a heartbeat that was sent after the message.
+//! Circuits that routers were told to remove. A message on a connection that is dead is lost,
+//! therefore a router is told again on its next connection, unless it has answered a heartbeat that
+//! was sent after the message.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +18,8 @@ struct OfRouter {
     /// The number of removals up to now.
     count: u64,
     unconfirmed: VecDeque<Unconfirmed>,
-    /// The connection and the clock of a heartbeat that is not answered yet, and the number of removals before it.
+    /// The connection and the clock of a heartbeat that is not answered yet, and the number of
+    /// removals before it.
     asked: Option<(u64, u64, u64)>,
 }
 
@@ -30,8 +32,9 @@ struct Unconfirmed {
 }
 
 impl Removals {
-    /// Remembers that a router is told to remove a circuit, at once if `now`, and calls `send`, which sends the message. The lock is held meanwhile, so that
-    /// no heartbeat is sent between the two.
+    /// Remembers that a router is told to remove a circuit, at once if `now`, and calls `send`,
+    /// which sends the message. The lock is held meanwhile, so that no heartbeat is sent between
+    /// the two.
     pub(crate) fn add(&self, router: &str, circuit: &str, now: bool, send: impl FnOnce()) {
         let mut all = self.0.lock();
         let of_router = all.entry(router.to_owned()).or_default();
@@ -39,7 +42,11 @@ impl Removals {
         if of_router.unconfirmed.len() >= MAX {
             of_router.unconfirmed.pop_front();
         }
-        of_router.unconfirmed.push_back(Unconfirmed { number: of_router.count, circuit: circuit.to_owned(), now });
+        of_router.unconfirmed.push_back(Unconfirmed {
+            number: of_router.count,
+            circuit: circuit.to_owned(),
+            now,
+        });
         send();
     }
 
@@ -47,30 +54,50 @@ impl Removals {
     pub(crate) fn heartbeat(&self, router: &str, connection: u64, clock: u64, send: impl FnOnce()) {
         let mut all = self.0.lock();
         if let Some(of_router) = all.get_mut(router)
-            && of_router.asked.is_none_or(|(asked, ..)| asked != connection)
+            && of_router
+                .asked
+                .is_none_or(|(asked, ..)| asked != connection)
         {
             of_router.asked = Some((connection, clock, of_router.count));
         }
         send();
     }
 
-    /// Confirms what was sent before a heartbeat that a router has answered. Messages are in order, so that the answer to a later heartbeat
-    /// confirms it, too: a router may answer only the last of several that arrive together.
+    /// Confirms what was sent before a heartbeat that a router has answered. Messages are in order,
+    /// so that the answer to a later heartbeat confirms it, too: a router may answer only the last
+    /// of several that arrive together.
     pub(crate) fn answered(&self, router: &str, connection: u64, clock: u64) {
         let mut all = self.0.lock();
-        let Some(of_router) = all.get_mut(router) else { return };
-        let Some((_, _, count)) = of_router.asked.take_if(|(asked, at, _)| *asked == connection && *at <= clock) else { return };
-        while of_router.unconfirmed.pop_front_if(|removal| removal.number <= count).is_some() {}
+        let Some(of_router) = all.get_mut(router) else {
+            return;
+        };
+        let Some((_, _, count)) = of_router
+            .asked
+            .take_if(|(asked, at, _)| *asked == connection && *at <= clock)
+        else {
+            return;
+        };
+        while of_router
+            .unconfirmed
+            .pop_front_if(|removal| removal.number <= count)
+            .is_some()
+        {}
         if of_router.unconfirmed.is_empty() {
             all.remove(router);
         }
     }
 
-    /// The circuits whose removal a router has not confirmed, each with whether it is removed at once. They stay unconfirmed.
+    /// The circuits whose removal a router has not confirmed, each with whether it is removed at
+    /// once. They stay unconfirmed.
     pub(crate) fn unconfirmed(&self, router: &str) -> Vec<(String, bool)> {
         let all = self.0.lock();
-        let of_router = all.get(router).into_iter().flat_map(|of_router| &of_router.unconfirmed);
-        of_router.map(|removal| (removal.circuit.clone(), removal.now)).collect()
+        let of_router = all
+            .get(router)
+            .into_iter()
+            .flat_map(|of_router| &of_router.unconfirmed);
+        of_router
+            .map(|removal| (removal.circuit.clone(), removal.now))
+            .collect()
     }
 
     /// Forgets the removals of a router that has no circuits.
@@ -87,7 +114,13 @@ mod tests {
     fn only_answered_heartbeats_confirm_removals() {
         let removals = Removals::default();
         let add = |circuit: &str| removals.add("router", circuit, true, || ());
-        let unconfirmed = || removals.unconfirmed("router").into_iter().map(|(circuit, _)| circuit).collect::<Vec<_>>();
+        let unconfirmed = || {
+            removals
+                .unconfirmed("router")
+                .into_iter()
+                .map(|(circuit, _)| circuit)
+                .collect::<Vec<_>>()
+        };
         add("a");
         removals.heartbeat("router", 1, 10, || ());
         add("b");

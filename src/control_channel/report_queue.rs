@@ -1,7 +1,9 @@
-//! The reports of one router that may wait for the disk or for locks: they are processed one after the other, in the order in which they came.
+//! The reports of one router that may wait for the disk or for locks: they are processed one after
+//! the other, in the order in which they came.
 //!
-//! A router that floods the controller with them waits for itself: its next message is read when there is room, and after each report it is
-//! left out for as long as that took, so that the disk and the locks are free for others at least half of the time.
+//! A router that floods the controller with them waits for itself: its next message is read when
+//! there is room, and after each report it is left out for as long as that took, so that the disk
+//! and the locks are free for others at least half of the time.
 
 use std::{
     collections::VecDeque,
@@ -44,7 +46,10 @@ struct Waiting {
 
 impl Default for ReportQueue {
     fn default() -> Self {
-        Self { room: Arc::new(Semaphore::new(ROOM)), waiting: Mutex::default() }
+        Self {
+            room: Arc::new(Semaphore::new(ROOM)),
+            waiting: Mutex::default(),
+        }
     }
 }
 
@@ -53,7 +58,9 @@ impl ReportQueue {
     pub(crate) async fn add(self: &Arc<Self>, bytes: usize, work: Work) {
         let cost = u32::try_from((bytes + OVERHEAD).min(ROOM)).unwrap_or(u32::MAX);
         // The semaphore is never closed.
-        let Ok(room) = self.room.clone().acquire_many_owned(cost).await else { return };
+        let Ok(room) = self.room.clone().acquire_many_owned(cost).await else {
+            return;
+        };
         let mut waiting = self.waiting.lock();
         waiting.reports.push_back((work, room));
         if !mem::replace(&mut waiting.is_processing, true) {

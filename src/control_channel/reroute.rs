@@ -1,4 +1,5 @@
-//! Circuits that get another path: because theirs has lost a link or a router, or because another one has become clearly cheaper.
+//! Circuits that get another path: because theirs has lost a link or a router, or because another
+//! one has become clearly cheaper.
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
@@ -19,7 +20,8 @@ const IMPROVE: Duration = Duration::from_secs(60);
 const PART: usize = 50;
 /// At most this many circuits move to a cheaper path at a time.
 const MAX_IMPROVED: usize = 4;
-/// A path must cost at least this much less: latencies vary, and a circuit that moves has to send some data again.
+/// A path must cost at least this much less: latencies vary, and a circuit that moves has to send
+/// some data again.
 const MIN_SAVING: u32 = 15;
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
@@ -35,7 +37,8 @@ pub(crate) fn begin(core: &Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, reason
 }
 
 async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) {
-    // The search for a path goes on until then: routers dial a lost link again at once, so a path may come back.
+    // The search for a path goes on until then: routers dial a lost link again at once, so a path
+    // may come back.
     let end = Instant::now() + core.times.reroute;
     while core.circuits.find(&circuit.id).is_some() {
         let last = circuit.path().routers.last().cloned().unwrap_or_default();
@@ -53,7 +56,9 @@ async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) 
                         return;
                     }
                 }
-                Err(failed) => tracing::debug!(circuit = %circuit.id, reason = %failed.failure.text, "reroute failed"),
+                Err(failed) => {
+                    tracing::debug!(circuit = %circuit.id, reason = %failed.failure.text, "reroute failed")
+                }
             }
         }
         if Instant::now() >= end {
@@ -75,12 +80,23 @@ pub(crate) async fn improve_paths(core: Arc<ControlCore>) {
 
 /// Moves a few circuits to cheaper paths, beginning with those whose path costs most.
 pub(crate) fn improve(core: &Arc<ControlCore>) {
-    let open: Vec<_> = core.circuits.all().into_iter().filter(|circuit| circuit.is_open()).collect();
+    let open: Vec<_> = core
+        .circuits
+        .all()
+        .into_iter()
+        .filter(|circuit| circuit.is_open())
+        .collect();
     let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
-    let mut by_cost: Vec<_> = open.into_iter().filter_map(|circuit| Some((core.cost_of(&circuit.path())?, circuit))).collect();
+    let mut by_cost: Vec<_> = open
+        .into_iter()
+        .filter_map(|circuit| Some((core.cost_of(&circuit.path())?, circuit)))
+        .collect();
     by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
     let improved = by_cost.into_iter().filter_map(|(present, circuit)| {
-        let path = core.paths_from(&circuit.router).get(circuit.path().routers.last()?)?.clone();
+        let path = core
+            .paths_from(&circuit.router)
+            .get(circuit.path().routers.last()?)?
+            .clone();
         (path.cost.saturating_add(MIN_SAVING) <= present).then_some((circuit, path))
     });
     for (circuit, path) in improved.take(count) {
@@ -92,20 +108,41 @@ pub(crate) fn improve(core: &Arc<ControlCore>) {
 
 /// Moves a circuit to a path, and back if that fails.
 async fn move_to(core: Arc<ControlCore>, circuit: Arc<Circuit>, path: Arc<Path>) {
-    let Some(before) = core.circuits.set_path(&circuit, &path) else { return };
-    let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[]).await.is_ok();
-    let (kept, left) = if is_moved { (&path, &before) } else { (&before, &path) };
+    let Some(before) = core.circuits.set_path(&circuit, &path) else {
+        return;
+    };
+    let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[])
+        .await
+        .is_ok();
+    let (kept, left) = if is_moved {
+        (&path, &before)
+    } else {
+        (&before, &path)
+    };
     let is_open = core.circuits.set_path(&circuit, kept).is_some();
-    left.routers.iter().filter(|router| !kept.has_router(router)).for_each(|router| core.unroute(&circuit, router, !is_open));
+    left.routers
+        .iter()
+        .filter(|router| !kept.has_router(router))
+        .for_each(|router| core.unroute(&circuit, router, !is_open));
     if !is_open {
         // It has ended meanwhile, when it had the other path.
-        return kept.routers.iter().for_each(|router| core.unroute(&circuit, router, true));
+        return kept
+            .routers
+            .iter()
+            .for_each(|router| core.unroute(&circuit, router, true));
     }
-    let stands = is_moved || route::ask(&core, &circuit, &before, REROUTE, None, &[]).await.is_ok();
+    let stands = is_moved
+        || route::ask(&core, &circuit, &before, REROUTE, None, &[])
+            .await
+            .is_ok();
     tracing::debug!(circuit = %circuit.id, path = ?kept.routers, is_moved, "a cheaper path was tried");
     circuit.end_reroute();
     // A router or link may have been lost meanwhile.
     if !stands || core.cost_of(kept).is_none() {
-        begin(&core, vec![circuit], "its path was lost while it moved to a cheaper one");
+        begin(
+            &core,
+            vec![circuit],
+            "its path was lost while it moved to a cheaper one",
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Loss of access: after each commit, reviews the circuits and terminators that depend on the changed records and ends those without a
-//! right.
+//! Loss of access: after each commit, reviews the circuits and terminators that depend on the
+//! changed records and ends those without a right.
 
 use std::{
     collections::HashMap,
@@ -13,13 +13,18 @@ use tokio::{
 };
 
 use super::{
-    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync,
-    termination, unfit_tokens,
+    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator,
+    revoked_routers::RevokedRouter, sync, termination, unfit_tokens,
 };
 use crate::{
     access::Right,
-    built_in_router::{PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger},
-    entity::{ApiSession, EdgeRouter, Entity, Id, Record, Session, TransitRouter, TypedLookup, edge_router::State},
+    built_in_router::{
+        PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger,
+    },
+    entity::{
+        ApiSession, EdgeRouter, Entity, Id, Record, Session, TransitRouter, TypedLookup,
+        edge_router::State,
+    },
     error::Result,
     store::Event,
 };
@@ -36,19 +41,43 @@ pub(crate) fn on_commit(core: &ControlCore, reviews: &PendingReviews, event: &Ev
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
         // The built-in router has no connection.
         if !old.is_built_in() {
-            close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+            close_if_changed(
+                core,
+                old,
+                new,
+                new.is_some_and(|router| !router.spec.disabled),
+            );
         }
-        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
+        set_weight(
+            core,
+            old.id.as_str(),
+            new.map(|router| (router.spec.cost, router.spec.no_traversal)),
+        );
     }
     if let Some((Some(old), new)) = event.of::<TransitRouter>() {
-        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
-        close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+        set_weight(
+            core,
+            old.id.as_str(),
+            new.map(|router| (router.spec.cost, router.spec.no_traversal)),
+        );
+        close_if_changed(
+            core,
+            old,
+            new,
+            new.is_some_and(|router| !router.spec.disabled),
+        );
     }
     reviews.on_commit(event, |router| router != EdgeRouter::BUILT_IN);
 }
 
-/// Ends what goes over a router that was deleted, disabled, re-enrolled or given another certificate, and its connection.
-fn close_if_changed<E: Entity<State = State>>(core: &ControlCore, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
+/// Ends what goes over a router that was deleted, disabled, re-enrolled or given another
+/// certificate, and its connection.
+fn close_if_changed<E: Entity<State = State>>(
+    core: &ControlCore,
+    old: &Record<E>,
+    new: Option<&Record<E>>,
+    is_enabled: bool,
+) {
     let is_same = new.is_some_and(|new| {
         let fingerprint = new.state.fingerprint.as_deref().unwrap_or_default();
         new.state.is_verified && old.state.has_fingerprint(fingerprint)
@@ -67,12 +96,18 @@ fn close_if_changed<E: Entity<State = State>>(core: &ControlCore, old: &Record<E
         connection.is_revoked.store(true, Ordering::SeqCst);
         tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again; its connection is closed");
     }
-    core.revoked.add(RevokedRouter { id: old.id.to_string(), is_deleted: new.is_none(), connection });
+    core.revoked.add(RevokedRouter {
+        id: old.id.to_string(),
+        is_deleted: new.is_none(),
+        connection,
+    });
 }
 
 /// Takes the cost and the `noTraversal` of a changed record.
 fn set_weight(core: &ControlCore, router: &str, weight: Option<(u16, bool)>) {
-    let (Some((cost, is_end_only)), Some(connection)) = (weight, core.registry.find(router)) else { return };
+    let (Some((cost, is_end_only)), Some(connection)) = (weight, core.registry.find(router)) else {
+        return;
+    };
     connection.set_weight(cost, is_end_only);
     core.paths.changed();
 }
@@ -96,8 +131,12 @@ pub(crate) async fn run(core: Arc<ControlCore>, reviews: Arc<PendingReviews>) {
     }
 }
 
-/// Waits for something to review. It is taken under the lock, so that it is either pending or under review when the controller stops.
-async fn next(reviewing: &Arc<RwLock<()>>, reviews: &PendingReviews) -> (OwnedRwLockReadGuard<()>, PendingSet) {
+/// Waits for something to review. It is taken under the lock, so that it is either pending or under
+/// review when the controller stops.
+async fn next(
+    reviewing: &Arc<RwLock<()>>,
+    reviews: &PendingReviews,
+) -> (OwnedRwLockReadGuard<()>, PendingSet) {
     loop {
         reviews.added().await;
         let turn = reviewing.clone().read_owned().await;
@@ -109,19 +148,25 @@ async fn next(reviewing: &Arc<RwLock<()>>, reviews: &PendingReviews) -> (OwnedRw
 
 impl std::fmt::Debug for Circuit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Circuit").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Circuit")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
-/// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
-/// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute. Holds `turn` until then.
+/// Ends circuits whose session is gone. Their routers were told that the session has ended, and
+/// close both ends at once; a router of version 1.1 that is told earlier to remove a circuit leaves
+/// both ends open for half a minute. Holds `turn` until then.
 async fn end_soon<T>(core: Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, turn: T) {
     sleep(core.times.ending).await;
-    circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
+    circuits
+        .iter()
+        .for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
     drop(turn);
 }
 
-/// Ends what has lost its access up to now, before the controller stops. A later run would not know of it.
+/// Ends what has lost its access up to now, before the controller stops. A later run would not know
+/// of it.
 pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
     // Reviews in progress end first.
     let turn = core.reviewing.write().await;
@@ -145,18 +190,33 @@ fn review(core: &ControlCore, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> 
     } else {
         let some = || pending.some.iter();
         (
-            some().flat_map(|record| core.hosted.depending_on(record)).collect(),
-            some().flat_map(|record| core.circuits.depending_on(record)).collect(),
+            some()
+                .flat_map(|record| core.hosted.depending_on(record))
+                .collect(),
+            some()
+                .flat_map(|record| core.circuits.depending_on(record))
+                .collect(),
         )
     };
-    let (mut pass, mut soon) = (Review { core, known: HashMap::new() }, Vec::new());
+    let (mut pass, mut soon) = (
+        Review {
+            core,
+            known: HashMap::new(),
+        },
+        Vec::new(),
+    );
     for hosted in &hosted {
         if pass.of_host(hosted)?.is_some() {
             core.end_hosted(hosted);
         }
     }
     for circuit in circuits {
-        let mut problem = pass.problem(&circuit.session.id, (&circuit.api_session, &circuit.token), Right::Dial, &circuit.router)?;
+        let mut problem = pass.problem(
+            &circuit.session.id,
+            (&circuit.api_session, &circuit.token),
+            Right::Dial,
+            &circuit.router,
+        )?;
         if let (None, Some(host)) = (&problem, circuit.host()) {
             problem = pass.of_host(&host)?;
         }
@@ -186,7 +246,12 @@ struct Review<'c> {
 
 impl Review<'_> {
     fn of_host(&mut self, hosted: &HostedTerminator) -> Result<Option<Problem>> {
-        self.problem(&hosted.session, (&hosted.api_session, &hosted.token), Right::Bind, &hosted.router)
+        self.problem(
+            &hosted.session,
+            (&hosted.api_session, &hosted.token),
+            Right::Bind,
+            &hosted.router,
+        )
     }
 
     fn problem(
@@ -201,11 +266,19 @@ impl Review<'_> {
             return Ok(known.clone());
         }
         let authorizer = &self.core.context.authorizer;
-        let (found, caller) = authorizer.store.read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
+        let (found, caller) = authorizer
+            .store
+            .read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
         let problem = match (found, caller) {
-            (Some(session), Some(_)) => {
-                authorizer.authorize(PresentedSession { api_session, token }, &session, right, router)?.err().map(Problem::Denied)
-            }
+            (Some(session), Some(_)) => authorizer
+                .authorize(
+                    PresentedSession { api_session, token },
+                    &session,
+                    right,
+                    router,
+                )?
+                .err()
+                .map(Problem::Denied),
             _ => Some(Problem::Gone),
         };
         self.known.insert(key, problem.clone());

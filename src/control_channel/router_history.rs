@@ -22,45 +22,92 @@ impl ControlCore {
             return;
         }
         let mut after = Map::new();
-        after.extend(connection.address.map(|address| ("address".into(), address.to_string().into())));
-        after.insert("version".into(), connection.link.lock().version.version.clone().into());
-        tokio::spawn(note(self.clone(), connection.clone(), Action::Connect, after));
+        after.extend(
+            connection
+                .address
+                .map(|address| ("address".into(), address.to_string().into())),
+        );
+        after.insert(
+            "version".into(),
+            connection.link.lock().version.version.clone().into(),
+        );
+        tokio::spawn(note(
+            self.clone(),
+            connection.clone(),
+            Action::Connect,
+            after,
+        ));
     }
 
     /// Writes a row about a router that has disconnected, if it is not back soon.
-    pub(crate) async fn note_disconnected(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
+    pub(crate) async fn note_disconnected(
+        self: &Arc<Self>,
+        connection: &Arc<RouterConnection>,
+        reason: &str,
+    ) {
         let at = self.context.authorizer.clock.now();
         sleep(self.times.disconnected).await;
-        if self.registry.find(&connection.router).is_some() || !self.noted.lock().remove(&connection.router) {
+        if self.registry.find(&connection.router).is_some()
+            || !self.noted.lock().remove(&connection.router)
+        {
             return;
         }
-        let after = [("at".to_owned(), Json::from(at.to_string())), ("reason".into(), reason.into())];
-        note(self.clone(), connection.clone(), Action::Disconnect, after.into_iter().collect()).await;
+        let after = [
+            ("at".to_owned(), Json::from(at.to_string())),
+            ("reason".into(), reason.into()),
+        ];
+        note(
+            self.clone(),
+            connection.clone(),
+            Action::Disconnect,
+            after.into_iter().collect(),
+        )
+        .await;
     }
 }
 
-async fn note(core: Arc<ControlCore>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
+async fn note(
+    core: Arc<ControlCore>,
+    connection: Arc<RouterConnection>,
+    action: Action,
+    after: Map<String, Json>,
+) {
     let write = move |tx: &Tx<'_>| append_row(tx, &connection, action, after);
     if let Err(error) = core.context.authorizer.store.write(write).await {
         tracing::warn!(%error, "the connection of a router could not be written into the history");
     }
 }
 
-fn append_row(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after: Map<String, Json>) -> Result<()> {
+fn append_row(
+    tx: &Tx<'_>,
+    connection: &RouterConnection,
+    action: Action,
+    after: Map<String, Json>,
+) -> Result<()> {
     let id = connection.router.as_str();
     let (name, entry) = match connection.kind {
         RouterKind::Edge => {
             let found = tx.find(&Id::<EdgeRouter>::from_text(id))?;
-            (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<EdgeRouter>(action, id))
+            (
+                found.map(|router| router.spec.name.clone()),
+                HistoryEntry::to::<EdgeRouter>(action, id),
+            )
         }
         RouterKind::Transit | RouterKind::BuiltIn => {
             let found = tx.find(&Id::<TransitRouter>::from_text(id))?;
-            (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<TransitRouter>(action, id))
+            (
+                found.map(|router| router.spec.name.clone()),
+                HistoryEntry::to::<TransitRouter>(action, id),
+            )
         }
     };
     // The row about its deletion is enough.
     if name.is_none() {
         return Ok(());
     }
-    tx.append_history(HistoryEntry { name, after: Some(after), ..entry })
+    tx.append_history(HistoryEntry {
+        name,
+        after: Some(after),
+        ..entry
+    })
 }

@@ -1,4 +1,5 @@
-//! Finds the session of an SDK at a router, by its token and by the certificates that the SDK presented there.
+//! Finds the session of an SDK at a router, by its token and by the certificates that the SDK
+//! presented there.
 
 use super::{connection::RouterConnection, core::ControlCore};
 use crate::{
@@ -32,27 +33,55 @@ impl ControlCore {
     ///
     /// # Errors
     /// There is none, or the store cannot be read.
-    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<FoundSession, RequestFailure> {
-        let found = self.context.authorizer.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
+    pub(crate) fn session_of(
+        &self,
+        credentials: &SdkCredentials<'_>,
+    ) -> std::result::Result<FoundSession, RequestFailure> {
+        let found = self
+            .context
+            .authorizer
+            .store
+            .read(|tx| self.find_session(tx, credentials))
+            .map_err(unreadable)?;
         found.ok_or_else(RequestFailure::invalid_session)
     }
 
     /// Records that an SDK is connected to a router, if its identity may use the router.
     pub(crate) fn seen(&self, connection: &RouterConnection, api_session: &Record<ApiSession>) {
         let identity = &api_session.spec.identity_id;
-        if self.context.authorizer.may_use(&connection.router, identity.as_str()) {
-            connection.connected.seen(&api_session.id, identity, self.online());
+        if self
+            .context
+            .authorizer
+            .may_use(&connection.router, identity.as_str())
+        {
+            connection
+                .connected
+                .seen(&api_session.id, identity, self.online());
         }
     }
 
-    fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<FoundSession>> {
-        let Some(session) = named(tx, credentials.token)? else { return Ok(None) };
-        let matches_token =
-            |api_session: &Record<ApiSession>| credentials.api_session_token.is_none_or(|token| token == api_session.spec.token);
-        let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
+    fn find_session(
+        &self,
+        tx: &Read<'_>,
+        credentials: &SdkCredentials<'_>,
+    ) -> Result<Option<FoundSession>> {
+        let Some(session) = named(tx, credentials.token)? else {
+            return Ok(None);
+        };
+        let matches_token = |api_session: &Record<ApiSession>| {
+            credentials
+                .api_session_token
+                .is_none_or(|token| token == api_session.spec.token)
+        };
+        let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else {
+            return Ok(None);
+        };
         for fingerprint in credentials.fingerprints.iter().take(MAX_CERTIFICATES) {
             if holds_fingerprint(tx, &api_session, fingerprint)? {
-                return Ok(Some(FoundSession { session, api_session }));
+                return Ok(Some(FoundSession {
+                    session,
+                    api_session,
+                }));
             }
         }
         Ok(None)
@@ -61,6 +90,10 @@ impl ControlCore {
 
 /// The session with a token.
 fn named(tx: &Read<'_>, token: &str) -> Result<Option<Record<Session>>> {
-    let Some(id) = Session::named_by(token) else { return Ok(None) };
-    Ok(tx.find(&Id::<Session>::from_text(id))?.filter(|session| session.spec.token == token))
+    let Some(id) = Session::named_by(token) else {
+        return Ok(None);
+    };
+    Ok(tx
+        .find(&Id::<Session>::from_text(id))?
+        .filter(|session| session.spec.token == token))
 }

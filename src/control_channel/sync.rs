@@ -1,11 +1,13 @@
-//! The API sessions and sessions that edge routers are told of: a full state after their hello, then every committed change, in order.
+//! The API sessions and sessions that edge routers are told of: a full state after their hello,
+//! then every committed change, in order.
 //!
-//! The listener on the writer's thread only records what has changed. One task reads the present state of what has changed, compares it with
-//! what each router was told, and passes the difference to the task of the router (`sync_follower.rs`). So no change is missed; one that is
-//! recorded twice does no harm.
+//! The listener on the writer's thread only records what has changed. One task reads the present
+//! state of what has changed, compares it with what each router was told, and passes the difference
+//! to the task of the router (`sync_follower.rs`). So no change is missed; one that is recorded
+//! twice does no harm.
 //!
-//! Invariant: a router is told only of API sessions that it may know (`channel_sessions.rs`, `router_rights.rs`), and of the end only of what
-//! it was told of.
+//! Invariant: a router is told only of API sessions that it may know (`channel_sessions.rs`,
+//! `router_rights.rs`), and of the end only of what it was told of.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -29,24 +31,30 @@ use super::{
 };
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, Authenticator, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup, Record, Session,
-        SessionCertificate,
+        ApiSession, AuthPolicy, Authenticator, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity,
+        Lookup, Record, Session, SessionCertificate,
     },
     error::Result,
     frame::Frame,
     store::Event,
 };
 
-/// How long changes are collected after some were sent, for each connected router, because each of them costs an encrypted message. A change
-/// after a quiet time is sent at once.
+/// How long changes are collected after some were sent, for each connected router, because each of
+/// them costs an encrypted message. A change after a quiet time is sent at once.
 const PAUSE_PER_ROUTER: Duration = Duration::from_micros(50);
 
-/// Records what a committed change means to routers. While none is connected, little is recorded: a router gets a full state when it connects.
+/// Records what a committed change means to routers. While none is connected, little is recorded: a
+/// router gets a full state when it connects.
 pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
     let has_earlier_ended = match event.of::<Session>() {
         Some((Some(old), None)) => core.earlier.session_ended(old),
         // The sessions of an API session end in such numbers with it, and routers are told of that.
-        _ if event.kind == Session::KIND && event.tombstone.as_ref().is_some_and(|tombstone| tombstone.field != "apiSession") => {
+        _ if event.kind == Session::KIND
+            && event
+                .tombstone
+                .as_ref()
+                .is_some_and(|tombstone| tombstone.field != "apiSession") =>
+        {
             core.earlier.some_ended()
         }
         _ => false,
@@ -66,35 +74,51 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
         return;
     }
     if let Some((old, new)) = event.of::<ApiSession>() {
-        let is_same = old.zip(new).is_some_and(|(old, new)| old.spec.is_mfa_complete == new.spec.is_mfa_complete);
+        let is_same = old
+            .zip(new)
+            .is_some_and(|(old, new)| old.spec.is_mfa_complete == new.spec.is_mfa_complete);
         if let (Some(old), None) = (old, new) {
-            core.registry.each(|connection| connection.connected.ended(&old.id, core.online()));
+            core.registry
+                .each(|connection| connection.connected.ended(&old.id, core.online()));
         }
-        new.or(old).filter(|_| !is_same).into_iter().for_each(|session| sync.record(Notice::ApiSessions(vec![session.id.clone()])));
+        new.or(old)
+            .filter(|_| !is_same)
+            .into_iter()
+            .for_each(|session| sync.record(Notice::ApiSessions(vec![session.id.clone()])));
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
         sync.record(Notice::SessionsEnded(vec![EndedSession::of(old)]));
     }
     if let Some((old, new)) = event.of::<SessionCertificate>() {
-        new.or(old).into_iter().for_each(|certificate| sync.record(Notice::ApiSessions(vec![certificate.spec.api_session_id.clone()])));
+        new.or(old).into_iter().for_each(|certificate| {
+            sync.record(Notice::ApiSessions(vec![
+                certificate.spec.api_session_id.clone(),
+            ]))
+        });
     }
     if let Some((old, new)) = event.of::<Authenticator>() {
         let fingerprints = |record: Option<&Record<Authenticator>>| {
-            let of_record = record.into_iter().flat_map(|record| record.spec.credential.fingerprints().map(String::from));
+            let of_record = record
+                .into_iter()
+                .flat_map(|record| record.spec.credential.fingerprints().map(String::from));
             of_record.collect::<Vec<_>>()
         };
         if fingerprints(old) != fingerprints(new) {
-            new.or(old).into_iter().for_each(|record| sync.record(Notice::OfIdentity(record.spec.identity_id.clone())));
+            new.or(old).into_iter().for_each(|record| {
+                sync.record(Notice::OfIdentity(record.spec.identity_id.clone()))
+            });
         }
     }
     if let Some((Some(old), Some(new))) = event.of::<Identity>()
-        && (old.spec.role_attributes != new.spec.role_attributes || old.spec.auth_policy() != new.spec.auth_policy())
+        && (old.spec.role_attributes != new.spec.role_attributes
+            || old.spec.auth_policy() != new.spec.auth_policy())
     {
         sync.record(Notice::OfIdentity(new.id.clone()));
     }
-    let is_other_router = event
-        .of::<EdgeRouter>()
-        .is_some_and(|(old, new)| old.zip(new).is_some_and(|(old, new)| old.spec.role_attributes != new.spec.role_attributes));
+    let is_other_router = event.of::<EdgeRouter>().is_some_and(|(old, new)| {
+        old.zip(new)
+            .is_some_and(|(old, new)| old.spec.role_attributes != new.spec.role_attributes)
+    });
     if is_other_router || event.kind == EdgeRouterPolicy::KIND {
         sync.record(Notice::Rights);
     }
@@ -106,7 +130,10 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
 
 /// Passes recorded changes to routers. Never ends.
 pub(crate) async fn run(core: Arc<ControlCore>) {
-    let mut followers = Followers { core: core.clone(), all: HashMap::new() };
+    let mut followers = Followers {
+        core: core.clone(),
+        all: HashMap::new(),
+    };
     loop {
         let notices = core.sync.take().await;
         if let Err(error) = block_in_place(|| followers.take(notices)) {
@@ -114,7 +141,10 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
             core.sync.record(Notice::Everything);
             tokio::time::sleep(core.times.refusal).await;
         }
-        tokio::time::sleep(PAUSE_PER_ROUTER * u32::try_from(followers.all.len()).unwrap_or(u32::MAX)).await;
+        tokio::time::sleep(
+            PAUSE_PER_ROUTER * u32::try_from(followers.all.len()).unwrap_or(u32::MAX),
+        )
+        .await;
     }
 }
 
@@ -130,7 +160,8 @@ impl Followers {
     /// # Errors
     /// Some could not be read.
     fn take(&mut self, notices: Vec<Notice>) -> Result<()> {
-        self.all.retain(|_, follower| !follower.connection.is_closed());
+        self.all
+            .retain(|_, follower| !follower.connection.is_closed());
         if self.all.is_empty() {
             // Nothing was recorded while no router was connected.
             self.core.channel_sessions.write().clear();
@@ -160,7 +191,10 @@ impl Followers {
         }
         if has_earlier_ended {
             for follower in self.all.values() {
-                tokio::spawn(earlier_ends::end(self.core.clone(), follower.connection.clone()));
+                tokio::spawn(earlier_ends::end(
+                    self.core.clone(),
+                    follower.connection.clone(),
+                ));
             }
         }
         outcome
@@ -174,7 +208,9 @@ impl Followers {
                 self.review();
             }
             Notice::Rights => self.review(),
-            Notice::ApiSessions(ids) => self.changed(&ids.iter().map(Id::as_str).collect::<Vec<_>>())?,
+            Notice::ApiSessions(ids) => {
+                self.changed(&ids.iter().map(Id::as_str).collect::<Vec<_>>())?
+            }
             Notice::OfIdentity(id) => self.identity_changed(&id)?,
             Notice::AddedAgain(number, ids) => self.add_again(number, &ids),
             Notice::SessionsEnded(ended) => self.sessions_ended(&ended),
@@ -202,7 +238,10 @@ impl Followers {
                 // Its data model has the identities of these API sessions.
                 self.core.changed_models.add(&connection);
             }
-            let follower = self.all.entry(connection.number).or_insert_with(|| Follower::start(&self.core, connection));
+            let follower = self
+                .all
+                .entry(connection.number)
+                .or_insert_with(|| Follower::start(&self.core, connection));
             follower.write_full_state();
         }
     }
@@ -214,17 +253,28 @@ impl Followers {
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 // One of very many that ended at once may still be there.
-                let Some(now) = tx.find_readable(&session.id)?.map_or(Ok(None), |session| ChannelSession::of(tx, &session))? else {
+                let Some(now) = tx
+                    .find_readable(&session.id)?
+                    .map_or(Ok(None), |session| ChannelSession::of(tx, &session))?
+                else {
                     return Ok(());
                 };
                 found.insert(now.id.clone());
-                let change = self.core.channel_sessions.write().set(session.id.as_str(), Some(now));
+                let change = self
+                    .core
+                    .channel_sessions
+                    .write()
+                    .set(session.id.as_str(), Some(now));
                 changes.extend(change.filter(SessionChange::is_changed));
                 Ok(())
             })
         })?;
         let mut sessions = self.core.channel_sessions.write();
-        let gone: Vec<String> = sessions.ids().filter(|id| !found.contains(*id)).cloned().collect();
+        let gone: Vec<String> = sessions
+            .ids()
+            .filter(|id| !found.contains(*id))
+            .cloned()
+            .collect();
         changes.extend(gone.iter().filter_map(|id| sessions.set(id, None)));
         drop(sessions);
         changes.chunks(CHUNK).for_each(|some| self.tell(some));
@@ -239,7 +289,11 @@ impl Followers {
                 found.collect::<Result<Vec<_>>>()
             })?;
             let mut sessions = self.core.channel_sessions.write();
-            let changes: Vec<SessionChange> = some.iter().zip(found).filter_map(|(id, found)| sessions.set(id, found)).collect();
+            let changes: Vec<SessionChange> = some
+                .iter()
+                .zip(found)
+                .filter_map(|(id, found)| sessions.set(id, found))
+                .collect();
             drop(sessions);
             self.tell(&changes);
         }
@@ -247,8 +301,20 @@ impl Followers {
     }
 
     fn identity_changed(&self, identity: &Id<Identity>) -> Result<()> {
-        let mut ids: HashSet<String> = self.core.channel_sessions.read().ids_of(identity.as_str()).map(str::to_owned).collect();
-        ids.extend(self.core.context.authorizer.store.read(|tx| tx.ids(ApiSession::KIND, "identity", identity.as_str()))?);
+        let mut ids: HashSet<String> = self
+            .core
+            .channel_sessions
+            .read()
+            .ids_of(identity.as_str())
+            .map(str::to_owned)
+            .collect();
+        ids.extend(
+            self.core
+                .context
+                .authorizer
+                .store
+                .read(|tx| tx.ids(ApiSession::KIND, "identity", identity.as_str()))?,
+        );
         self.changed(&ids.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
@@ -257,9 +323,19 @@ impl Followers {
         if changes.is_empty() || self.all.is_empty() {
             return;
         }
-        let identities: Vec<&str> =
-            changes.iter().map(|change| change.now.as_ref().map_or("", |session| session.identity.as_str())).collect();
-        let routers = self.all.values().map(|follower| follower.connection.router.as_str());
+        let identities: Vec<&str> = changes
+            .iter()
+            .map(|change| {
+                change
+                    .now
+                    .as_ref()
+                    .map_or("", |session| session.identity.as_str())
+            })
+            .collect();
+        let routers = self
+            .all
+            .values()
+            .map(|follower| follower.connection.router.as_str());
         let rights = self.core.rights_at(routers, &identities);
         // Most routers are told the same.
         let mut messages: HashMap<[u128; 3], Vec<Arc<Frame>>> = HashMap::new();
@@ -268,13 +344,21 @@ impl Followers {
             let ([mut ended, mut gained, mut changed], mut lost) = ([0_u128; 3], BTreeSet::new());
             for (at, change) in changes.iter().enumerate() {
                 let may = change.now.as_ref().filter(|session| {
-                    if session.is_of_router { session.identity == follower.connection.router } else { rights.may(at, router) }
+                    if session.is_of_router {
+                        session.identity == follower.connection.router
+                    } else {
+                        rights.may(at, router)
+                    }
                 });
                 match may {
                     Some(_) if announced.has(change.row) => {
-                        changed |= u128::from(change.is_changed() && announced.is_told(change.row)) << at;
+                        changed |=
+                            u128::from(change.is_changed() && announced.is_told(change.row)) << at;
                     }
-                    Some(session) => gained |= u128::from(follower.gain(&mut announced, change.row, session)) << at,
+                    Some(session) => {
+                        gained |=
+                            u128::from(follower.gain(&mut announced, change.row, session)) << at
+                    }
                     None => {
                         lost.extend(change.identity().filter(|_| announced.has(change.row)));
                         ended |= u128::from(announced.lose(change.row)) << at;
@@ -283,21 +367,39 @@ impl Followers {
             }
             let gone = told_identities::gone(lost, &announced, &self.core.channel_sessions.read());
             drop(announced);
-            follower.send_identities(Action::Create, selected(changes, gained).filter_map(SessionChange::identity));
-            let of = messages.entry([ended, gained, changed]).or_insert_with(|| self.messages(changes, [ended, gained, changed]));
+            follower.send_identities(
+                Action::Create,
+                selected(changes, gained).filter_map(SessionChange::identity),
+            );
+            let of = messages
+                .entry([ended, gained, changed])
+                .or_insert_with(|| self.messages(changes, [ended, gained, changed]));
             of.iter().for_each(|message| follower.send(message.clone()));
             follower.send_identities(Action::Delete, gone.into_iter());
         }
     }
 
-    /// The messages about those of some changes whose bits are set: what has ended, was gained, and was changed.
-    fn messages(&self, changes: &[SessionChange], [ended, gained, changed]: [u128; 3]) -> Vec<Arc<Frame>> {
-        let tokens: Vec<String> = selected(changes, ended).filter_map(|change| change.token().map(str::to_owned)).collect();
-        let encoded = |bits| selected(changes, bits).filter_map(|change| Some(change.now.as_ref()?.encoded.clone())).collect::<Vec<_>>();
+    /// The messages about those of some changes whose bits are set: what has ended, was gained, and
+    /// was changed.
+    fn messages(
+        &self,
+        changes: &[SessionChange],
+        [ended, gained, changed]: [u128; 3],
+    ) -> Vec<Arc<Frame>> {
+        let tokens: Vec<String> = selected(changes, ended)
+            .filter_map(|change| change.token().map(str::to_owned))
+            .collect();
+        let encoded = |bits| {
+            selected(changes, bits)
+                .filter_map(|change| Some(change.now.as_ref()?.encoded.clone()))
+                .collect::<Vec<_>>()
+        };
         let (gained, changed) = (encoded(gained), encoded(changed));
         let mut messages = Vec::new();
         messages.extend((!tokens.is_empty()).then(|| api_sessions_removed(tokens)));
-        messages.extend((!gained.is_empty()).then(|| added(gained, false, (0, true, &self.core.sync.id()))));
+        messages.extend(
+            (!gained.is_empty()).then(|| added(gained, false, (0, true, &self.core.sync.id()))),
+        );
         messages.extend((!changed.is_empty()).then(|| updated(changed)));
         messages.into_iter().map(Arc::new).collect()
     }
@@ -305,39 +407,78 @@ impl Followers {
     /// Compares what routers know with what they may know, and tells them the difference.
     fn review(&self) {
         let followers: Vec<&Follower> = self.all.values().collect();
-        let known = self.core.known_to(&followers.iter().map(|follower| &follower.connection).collect::<Vec<_>>());
+        let known = self.core.known_to(
+            &followers
+                .iter()
+                .map(|follower| &follower.connection)
+                .collect::<Vec<_>>(),
+        );
         for (follower, known) in followers.into_iter().zip(known) {
             let mut announced = follower.connection.announced_sessions.lock();
             let (before, sessions) = (announced.all(), self.core.channel_sessions.read());
             let lost: RoaringTreemap = &before - &known;
-            let losing = lost.iter().filter_map(|row| Some(sessions.find(row)?.identity.as_str())).collect();
-            let lost = lost.iter().filter(|row| announced.lose(*row)).collect::<Vec<_>>();
+            let losing = lost
+                .iter()
+                .filter_map(|row| Some(sessions.find(row)?.identity.as_str()))
+                .collect();
+            let lost = lost
+                .iter()
+                .filter(|row| announced.lose(*row))
+                .collect::<Vec<_>>();
             let gained: RoaringTreemap = &known - &before;
-            let gained = gained.into_iter().filter_map(|row| Some((row, sessions.find(row)?)));
-            let gained: Vec<_> =
-                gained.filter(|(row, session)| follower.gain(&mut announced, *row, session)).map(|(_, session)| session).collect();
+            let gained = gained
+                .into_iter()
+                .filter_map(|row| Some((row, sessions.find(row)?)));
+            let gained: Vec<_> = gained
+                .filter(|(row, session)| follower.gain(&mut announced, *row, session))
+                .map(|(_, session)| session)
+                .collect();
             for some in lost.chunks(CHUNK) {
-                let tokens = some.iter().filter_map(|row| Some(sessions.find(*row)?.token.clone()));
+                let tokens = some
+                    .iter()
+                    .filter_map(|row| Some(sessions.find(*row)?.token.clone()));
                 follower.send(Arc::new(api_sessions_removed(tokens.collect())));
             }
             for some in gained.chunks(CHUNK) {
                 let encoded = some.iter().map(|session| session.encoded.clone()).collect();
-                follower.send_identities(Action::Create, some.iter().map(|session| session.identity.as_str()));
-                follower.send(Arc::new(added(encoded, false, (0, true, &self.core.sync.id()))));
+                follower.send_identities(
+                    Action::Create,
+                    some.iter().map(|session| session.identity.as_str()),
+                );
+                follower.send(Arc::new(added(
+                    encoded,
+                    false,
+                    (0, true, &self.core.sync.id()),
+                )));
             }
             let gone = told_identities::gone(losing, &announced, &sessions);
-            gone.chunks(CHUNK).for_each(|some| follower.send_identities(Action::Delete, some.iter().copied()));
+            gone.chunks(CHUNK)
+                .for_each(|some| follower.send_identities(Action::Delete, some.iter().copied()));
         }
     }
 
     /// Tells a router that API sessions go on that it was told to end.
     fn add_again(&self, number: u64, ids: &[Id<ApiSession>]) {
-        let Some(follower) = self.all.get(&number) else { return };
-        let (announced, sessions) = (follower.connection.announced_sessions.lock(), self.core.channel_sessions.read());
-        let rows = ids.iter().filter_map(|id| sessions.row(id.as_str())).filter(|row| announced.is_told(*row));
-        let encoded: Vec<_> = rows.filter_map(|row| Some(sessions.find(row)?.encoded.clone())).collect();
+        let Some(follower) = self.all.get(&number) else {
+            return;
+        };
+        let (announced, sessions) = (
+            follower.connection.announced_sessions.lock(),
+            self.core.channel_sessions.read(),
+        );
+        let rows = ids
+            .iter()
+            .filter_map(|id| sessions.row(id.as_str()))
+            .filter(|row| announced.is_told(*row));
+        let encoded: Vec<_> = rows
+            .filter_map(|row| Some(sessions.find(row)?.encoded.clone()))
+            .collect();
         for some in encoded.chunks(CHUNK) {
-            follower.send(Arc::new(added(some.to_vec(), false, (0, true, &self.core.sync.id()))));
+            follower.send(Arc::new(added(
+                some.to_vec(),
+                false,
+                (0, true, &self.core.sync.id()),
+            )));
         }
     }
 
@@ -345,15 +486,25 @@ impl Followers {
     fn sessions_ended(&self, ended: &[EndedSession]) {
         let rows: Vec<Option<u64>> = {
             let sessions = self.core.channel_sessions.read();
-            ended.iter().map(|ended| sessions.row(&ended.api_session)).collect()
+            ended
+                .iter()
+                .map(|ended| sessions.row(&ended.api_session))
+                .collect()
         };
         for follower in self.all.values() {
             let announced = follower.connection.announced_sessions.lock();
-            let known = ended.iter().zip(&rows).filter(|(_, row)| row.is_some_and(|row| announced.has(row)));
+            let known = ended
+                .iter()
+                .zip(&rows)
+                .filter(|(_, row)| row.is_some_and(|row| announced.has(row)));
             let known: Vec<&EndedSession> = known.map(|(ended, _)| ended).collect();
             drop(announced);
             if !known.is_empty() {
-                follower.send(Arc::new(sessions_removed(known.iter().map(|ended| ended.shown_to(&follower.connection.router)))));
+                follower.send(Arc::new(sessions_removed(
+                    known
+                        .iter()
+                        .map(|ended| ended.shown_to(&follower.connection.router)),
+                )));
             }
         }
     }
@@ -361,5 +512,9 @@ impl Followers {
 
 /// Those of some changes whose bits are set.
 fn selected(changes: &[SessionChange], bits: u128) -> impl Iterator<Item = &SessionChange> {
-    changes.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1).map(|(_, change)| change)
+    changes
+        .iter()
+        .enumerate()
+        .filter(move |(at, _)| bits >> at & 1 == 1)
+        .map(|(_, change)| change)
 }

@@ -18,17 +18,20 @@ use crate::entity::{ApiSession, Id, Identity, Record, Session};
 pub(crate) const CHUNK: usize = 100;
 /// Maximum recorded changes. Beyond it all API sessions are compared with what routers were told.
 const MAX_NOTICES: usize = 16_384;
-/// Minimum interval between two full states that a router requests. A router requests one when 20 seconds have passed since it received the
-/// first part of one, or the first part after its last request, and it has not received all parts. It uses each part that it receives
-/// nevertheless, so that the state is written to its end. One repetition helps a router that was slow for a while; over a slow line, more would
-/// never end. A refused request is not kept: what ended meanwhile is removed when the router reports its use.
+/// Minimum interval between two full states that a router requests. A router requests one when 20
+/// seconds have passed since it received the first part of one, or the first part after its last
+/// request, and it has not received all parts. It uses each part that it receives nevertheless, so
+/// that the state is written to its end. One repetition helps a router that was slow for a while;
+/// over a slow line, more would never end. A refused request is not kept: what ended meanwhile is
+/// removed when the router reports its use.
 const RESYNC_PAUSE: Duration = Duration::from_secs(600);
 
 /// A change for routers.
 pub(crate) enum Notice {
     /// A full state for one router.
     Begin(Arc<RouterConnection>),
-    /// Any API session may have been opened, changed or ended, and any right of identities at routers.
+    /// Any API session may have been opened, changed or ended, and any right of identities at
+    /// routers.
     Everything,
     /// The rights of identities at routers.
     Rights,
@@ -38,7 +41,8 @@ pub(crate) enum Notice {
     OfIdentity(Id<Identity>),
     /// A session from before the start of the controller has ended.
     EarlierEnded,
-    /// API sessions that one router, named by the number of its connection, was told to end although they go on.
+    /// API sessions that one router, named by the number of its connection, was told to end
+    /// although they go on.
     AddedAgain(u64, Vec<Id<ApiSession>>),
     SessionsEnded(Vec<EndedSession>),
 }
@@ -54,21 +58,43 @@ pub(crate) struct EndedSession {
 
 impl EndedSession {
     pub(crate) fn of(session: &Record<Session>) -> Self {
-        let Session { token, api_session_id, identity_id, .. } = &session.spec;
+        let Session {
+            token,
+            api_session_id,
+            identity_id,
+            ..
+        } = &session.spec;
         let (token, id) = Self::named(token);
-        Self { id, token, api_session: api_session_id.to_string(), identity: identity_id.to_string() }
+        Self {
+            id,
+            token,
+            api_session: api_session_id.to_string(),
+            identity: identity_id.to_string(),
+        }
     }
 
-    /// The token and the id of a session by which routers know it, if it is given by its token or id. Those that read signed tokens know only
-    /// the id.
+    /// The token and the id of a session by which routers know it, if it is given by its token or
+    /// id. Those that read signed tokens know only the id.
     pub(crate) fn named(text: &str) -> (String, String) {
         let id = Session::named_by(text).unwrap_or_else(|| text.to_owned());
-        (if Session::is_signed(text) { id.clone() } else { text.to_owned() }, id)
+        (
+            if Session::is_signed(text) {
+                id.clone()
+            } else {
+                text.to_owned()
+            },
+            id,
+        )
     }
 
-    /// The token and the id by which a router knows it. The tunneler of a router knows its sessions by their ids only.
+    /// The token and the id by which a router knows it. The tunneler of a router knows its sessions
+    /// by their ids only.
     pub(crate) fn shown_to(&self, router: &str) -> (String, String) {
-        let token = if self.identity == router { &self.id } else { &self.token };
+        let token = if self.identity == router {
+            &self.id
+        } else {
+            &self.token
+        };
         (token.clone(), self.id.clone())
     }
 }
@@ -83,7 +109,8 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
-    /// Starts a full state for an edge router, followed by every change from then on. Other routers know no API sessions.
+    /// Starts a full state for an edge router, followed by every change from then on. Other routers
+    /// know no API sessions.
     pub(crate) fn begin(&self, connection: &Arc<RouterConnection>) {
         if connection.kind == RouterKind::Edge {
             connection.announced_sessions.lock().reserve();
@@ -91,23 +118,34 @@ impl Sync {
         }
     }
 
-    /// Starts a full state for a router that requests it, unless one is being written to it, and at most once in each [`RESYNC_PAUSE`]. Returns
-    /// whether it is started.
+    /// Starts a full state for a router that requests it, unless one is being written to it, and at
+    /// most once in each [`RESYNC_PAUSE`]. Returns whether it is started.
     pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) -> bool {
-        let may = connection.announced_sessions.lock().may_resync(RESYNC_PAUSE);
+        let may = connection
+            .announced_sessions
+            .lock()
+            .may_resync(RESYNC_PAUSE);
         if may {
             self.begin(connection);
         }
         may
     }
 
-    /// Records a change, in one notice with the one before if that is of the same kind, so that routers get fewer messages.
+    /// Records a change, in one notice with the one before if that is of the same kind, so that
+    /// routers get fewer messages.
     pub(crate) fn record(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         match (notices.last_mut(), notice) {
-            (Some(Notice::ApiSessions(ids)), Notice::ApiSessions(more)) if ids.len() < CHUNK => ids.extend(more),
-            (Some(Notice::SessionsEnded(all)), Notice::SessionsEnded(more)) if all.len() < CHUNK => all.extend(more),
-            (Some(Notice::Rights), Notice::Rights) | (Some(Notice::Everything), Notice::Everything) => {}
+            (Some(Notice::ApiSessions(ids)), Notice::ApiSessions(more)) if ids.len() < CHUNK => {
+                ids.extend(more)
+            }
+            (Some(Notice::SessionsEnded(all)), Notice::SessionsEnded(more))
+                if all.len() < CHUNK =>
+            {
+                all.extend(more)
+            }
+            (Some(Notice::Rights), Notice::Rights)
+            | (Some(Notice::Everything), Notice::Everything) => {}
             (_, notice) => notices.push(notice),
         }
         if notices.len() > MAX_NOTICES {
@@ -136,8 +174,13 @@ impl Sync {
 
     /// The id of a full state or of a change: texts that ascend with time.
     pub(crate) fn id(&self) -> String {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-        format!("{millis:015x}{:08x}", self.count.fetch_add(1, Ordering::Relaxed))
+        let millis = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_millis());
+        format!(
+            "{millis:015x}{:08x}",
+            self.count.fetch_add(1, Ordering::Relaxed)
+        )
     }
 }
 
@@ -149,9 +192,16 @@ mod tests {
     async fn changes_of_a_kind_share_notices() {
         let sync = Sync::default();
         let id = |number: usize| Id::from_text(format!("session{number}"));
-        let ended = |id: &str| EndedSession { id: id.into(), token: String::new(), api_session: String::new(), identity: String::new() };
+        let ended = |id: &str| EndedSession {
+            id: id.into(),
+            token: String::new(),
+            api_session: String::new(),
+            identity: String::new(),
+        };
         (0..CHUNK + 1).for_each(|number| sync.record(Notice::ApiSessions(vec![id(number)])));
-        ["first", "second"].into_iter().for_each(|id| sync.record(Notice::SessionsEnded(vec![ended(id)])));
+        ["first", "second"]
+            .into_iter()
+            .for_each(|id| sync.record(Notice::SessionsEnded(vec![ended(id)])));
         (0..3).for_each(|_| sync.record(Notice::Rights));
         sync.record(Notice::ApiSessions(vec![id(0)]));
         let lengths = |notice: &Notice| match notice {
@@ -160,7 +210,13 @@ mod tests {
             _ => ("another", 0),
         };
         let taken = sync.take().await;
-        let expected = [("changed", CHUNK), ("changed", 1), ("ended", 2), ("another", 0), ("changed", 1)];
+        let expected = [
+            ("changed", CHUNK),
+            ("changed", 1),
+            ("ended", 2),
+            ("another", 0),
+            ("changed", 1),
+        ];
         assert_eq!(taken.iter().map(lengths).collect::<Vec<_>>(), expected);
     }
 }

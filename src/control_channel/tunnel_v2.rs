@@ -1,5 +1,5 @@
-//! Requests of routers from version 1.7 on that dial and host services themselves. Such a router opens no API session; it is opened at its
-//! first request.
+//! Requests of routers from version 1.7 on that dial and host services themselves. Such a router
+//! opens no API session; it is opened at its first request.
 
 use std::sync::Arc;
 
@@ -26,20 +26,33 @@ use crate::{
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.
-async fn session(core: &ControlCore, connection: &RouterConnection, service: &str, right: Right) -> Result<FoundSession, RequestFailure> {
+async fn session(
+    core: &ControlCore,
+    connection: &RouterConnection,
+    service: &str,
+    right: Right,
+) -> Result<FoundSession, RequestFailure> {
     requests::ensure_open(core, connection).await?;
     requests::session(core, connection, service, right).await
 }
 
 /// Creates a terminator at the router itself.
 pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else { return };
+    let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else {
+        return;
+    };
     let asked = Arc::new(asked);
     let hosting = {
         let (core, connection, asked) = (core.clone(), connection.clone(), asked.clone());
         async move { create(&core, &connection, &asked).await }
     };
-    bind::answer_with(core, connection, frame.len(), hosting, move |outcome, text| answer(&frame, &asked, outcome, text));
+    bind::answer_with(
+        core,
+        connection,
+        frame.len(),
+        hosting,
+        move |outcome, text| answer(&frame, &asked, outcome, text),
+    );
 }
 
 fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text: &str) -> Frame {
@@ -52,10 +65,23 @@ fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text
     Builder::reply(content::TUNNEL_TERMINATOR_V2_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn create(core: &ControlCore, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), BindRefusal> {
-    let service = core.context.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
-    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(RequestFailure::no_service)).map_err(BindRefusal::of)?;
-    let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(BindRefusal::of)?;
+async fn create(
+    core: &ControlCore,
+    connection: &RouterConnection,
+    asked: &tunnel::CreateTerminatorV2,
+) -> Result<(), BindRefusal> {
+    let service = core
+        .context
+        .authorizer
+        .store
+        .read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
+    let service = service
+        .map_err(unreadable)
+        .and_then(|found| found.ok_or_else(RequestFailure::no_service))
+        .map_err(BindRefusal::of)?;
+    let found = session(core, connection, &service.spec.name, Right::Bind)
+        .await
+        .map_err(BindRefusal::of)?;
     let wanted = edge::CreateTerminator {
         address: asked.address.clone(),
         peer_data: asked.peer_data.clone(),
@@ -70,8 +96,19 @@ async fn create(core: &ControlCore, connection: &RouterConnection, asked: &tunne
 
 /// Dials a service.
 pub(crate) fn dial(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else { return };
-    let tunnel::CreateCircuitV2 { service_name, terminator_instance_id, peer_data } = asked;
-    let asked = tunnel::CreateCircuit { session_id: String::new(), service_name, terminator_instance_id, peer_data };
+    let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else {
+        return;
+    };
+    let tunnel::CreateCircuitV2 {
+        service_name,
+        terminator_instance_id,
+        peer_data,
+    } = asked;
+    let asked = tunnel::CreateCircuit {
+        session_id: String::new(),
+        service_name,
+        terminator_instance_id,
+        peer_data,
+    };
     requests::dial_as(core, connection, frame, asked, DialForm::V2);
 }

@@ -5,7 +5,8 @@ use parking_lot::Mutex;
 use super::message::tunnel::CreateApiSessionResponse;
 use crate::entity::{ApiSession, ConfigType, Id, Identity, Record};
 
-/// What a router with a tunneler acts with: the identity that has the id and the name of the router.
+/// What a router with a tunneler acts with: the identity that has the id and the name of the
+/// router.
 pub(crate) struct Tunneler {
     pub api_session: Record<ApiSession>,
     pub identity: Id<Identity>,

@@ -1,5 +1,6 @@
-//! Ends sessions whose tokens are opaque and over which routers may now be used that read only signed ones. Their SDKs open others, with signed
-//! tokens. It happens when a router is replaced by one of a later version, or policies change.
+//! Ends sessions whose tokens are opaque and over which routers may now be used that read only
+//! signed ones. Their SDKs open others, with signed tokens. It happens when a router is replaced by
+//! one of a later version, or policies change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +10,10 @@ use super::{core::ControlCore, sync_queue::CHUNK};
 use crate::{
     authentication::session_tokens::is_read_signed,
     change::Change,
-    entity::{EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Service, ServiceEdgeRouterPolicy, Session},
+    entity::{
+        EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Service, ServiceEdgeRouterPolicy,
+        Session,
+    },
     error::Result,
     store::Event,
 };
@@ -17,12 +21,19 @@ use crate::{
 /// Changes within this time are handled together.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Records a committed change that may let a session be used over another router. Runs on the writer's thread.
+/// Records a committed change that may let a session be used over another router. Runs on the
+/// writer's thread.
 pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
     let policies = [EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND];
-    let has_other_roles = match (event.of::<Identity>(), event.of::<Service>(), event.of::<EdgeRouter>()) {
+    let has_other_roles = match (
+        event.of::<Identity>(),
+        event.of::<Service>(),
+        event.of::<EdgeRouter>(),
+    ) {
         (Some((Some(old), Some(new))), ..) => old.spec.role_attributes != new.spec.role_attributes,
-        (_, Some((Some(old), Some(new))), _) => old.spec.role_attributes != new.spec.role_attributes,
+        (_, Some((Some(old), Some(new))), _) => {
+            old.spec.role_attributes != new.spec.role_attributes
+        }
         (.., Some((Some(old), Some(new)))) => old.spec.role_attributes != new.spec.role_attributes,
         _ => false,
     };
@@ -52,13 +63,23 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
 }
 
 fn unfit(core: &ControlCore) -> Result<Vec<Id<Session>>> {
-    let (store, access) = (&core.context.authorizer.store, &core.context.authorizer.access);
+    let (store, access) = (
+        &core.context.authorizer.store,
+        &core.context.authorizer.access,
+    );
     let mut unfit = Vec::new();
     store.read(|tx| {
         tx.each_readable::<Session>(|session| {
             // The tunneler of a router shows no token.
-            let is_of_router = || tx.find_readable(&Id::<EdgeRouter>::from_text(session.spec.identity_id.as_str()));
-            if !Session::is_signed(&session.spec.token) && is_read_signed(store, access, &session.spec) && is_of_router()?.is_none() {
+            let is_of_router = || {
+                tx.find_readable(&Id::<EdgeRouter>::from_text(
+                    session.spec.identity_id.as_str(),
+                ))
+            };
+            if !Session::is_signed(&session.spec.token)
+                && is_read_signed(store, access, &session.spec)
+                && is_of_router()?.is_none()
+            {
                 unfit.push(session.id.clone());
             }
             Ok(())
@@ -72,7 +93,9 @@ async fn end(core: &ControlCore, unfit: Vec<Id<Session>>) -> Result<()> {
         let some = some.to_vec();
         let delete = move |change: &Change<'_, '_>| {
             for id in &some {
-                change.find_readable(id)?.map_or(Ok(()), |session| change.delete_record(session))?;
+                change
+                    .find_readable(id)?
+                    .map_or(Ok(()), |session| change.delete_record(session))?;
             }
             Ok(())
         };

@@ -1,7 +1,7 @@
 //! The output of a start: where the controller listens, and at the first start how to log in.
 //!
-//! Invariant: a generated password counts as shown only once it was printed to a terminal or is in a file that is
-//! flushed to disk.
+//! Invariant: a generated password counts as shown only once it was printed to a terminal or is in
+//! a file that is flushed to disk.
 
 use std::{
     fs::{self, OpenOptions},
@@ -20,8 +20,15 @@ use crate::{
 /// Prints where the controller listens, and at the first start how to log in.
 pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
-    let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
-    print_line(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
+    let bound: Vec<String> = controller
+        .all_bound()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    print_line(&format!(
+        "overkeep listens on {} and is reached at https://{address}",
+        bound.join(", ")
+    ));
     let Some(password) = &controller.first_password else {
         print_line(&certificate_line(controller));
         warn_of_password_files(config);
@@ -31,18 +38,28 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
     print_line(&format!("administrator: {ADMINISTRATOR}"));
     match password {
         Password::MadeUp(password) => {
-            show_password(password, &config.data)
-                .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start generates another one")))?;
+            show_password(password, &config.data).map_err(|reason| {
+                NotStarted(format!(
+                    "the administrator's password {reason}; the next start generates another one"
+                ))
+            })?;
             controller.password_was_seen()?;
         }
-        Password::Given(file) => print_line(&format!("password: the one in {}, which later starts do not read", file.display())),
+        Password::Given(file) => print_line(&format!(
+            "password: the one in {}, which later starts do not read",
+            file.display()
+        )),
     }
     print_line(&format!(
         "next: open https://{address}/ in a browser, or on this host: overkeep create identity alice --enroll ott --data {} > alice.jwt",
         config.data.display()
     ));
     print_line(&certificate_line(controller));
-    if config.advertised(controller.all_bound()).iter().all(is_here) {
+    if config
+        .advertised(controller.all_bound())
+        .iter()
+        .all(is_here)
+    {
         print_line(&format!(
             "advertise: {address} is reachable only from this host. Clients keep the address at which they enroll. Before the first enrollment, set \
              --advertise (or OVERKEEP_ADVERTISE) to the HOST:PORT that clients use, and --listen to an address that they reach, such as 0.0.0.0:1280."
@@ -54,14 +71,20 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
 /// The fingerprint by which a person recognizes the certificate that a browser warns of.
 fn certificate_line(controller: &Controller) -> String {
     let fingerprint = controller.keystore.leaf_certificate().browser_fingerprint();
-    let warning = if controller.keystore.is_external() { "" } else { "; browsers warn of it, and show this fingerprint with its details" };
+    let warning = if controller.keystore.is_external() {
+        ""
+    } else {
+        "; browsers warn of it, and show this fingerprint with its details"
+    };
     format!("certificate: SHA-256 {fingerprint}{warning}")
 }
 
 /// Whether an address can be reached from this host only.
 fn is_here(address: &Address) -> bool {
     let host = address.host();
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Logs who enrolled under an address that tokens no longer name.
@@ -78,19 +101,28 @@ fn warn_of_password_files(config: &Config) {
     if left.symlink_metadata().is_ok() {
         tracing::warn!(file = %left.display(), "the generated first password is still in this file; delete the file once you have it");
     }
-    if let Some(file) = config.admin_password_file.as_deref().filter(|file| file.exists()) {
+    if let Some(file) = config
+        .admin_password_file
+        .as_deref()
+        .filter(|file| file.exists())
+    {
         tracing::info!(file = %file.display(), "admin-password-file has no effect any more: only a first start reads it");
     }
 }
 
-/// Prints a password if standard output is a terminal, otherwise writes it to a file beside the data file.
+/// Prints a password if standard output is a terminal, otherwise writes it to a file beside the
+/// data file.
 fn show_password(password: &str, data: &Path) -> Result<(), String> {
     let (mut out, file) = (std::io::stdout(), password_file(data));
     if out.is_terminal() {
-        return writeln!(out, "password: {password}  (shown this once)").map_err(|e| format!("cannot be shown: {e}"));
+        return writeln!(out, "password: {password}  (shown this once)")
+            .map_err(|e| format!("cannot be shown: {e}"));
     }
     keep(&file, password).map_err(|e| format!("cannot be written to {}: {e}", file.display()))?;
-    print_line(&format!("password: in {} (delete it once you have it)", file.display()));
+    print_line(&format!(
+        "password: in {} (delete it once you have it)",
+        file.display()
+    ));
     Ok(())
 }
 
@@ -104,14 +136,18 @@ pub(crate) fn password_file(data: &Path) -> PathBuf {
     store::beside(data, ".admin-password")
 }
 
-/// Writes a secret to a new file that only its owner can read, and flushes it. An existing file of that name is removed
-/// first, because others may be able to read it, or it may be a link.
+/// Writes a secret to a new file that only its owner can read, and flushes it. An existing file of
+/// that name is removed first, because others may be able to read it, or it may be a link.
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
     writeln!(out, "{secret}")?;
     out.sync_all()?;
     store::sync_directory(file)

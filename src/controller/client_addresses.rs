@@ -19,12 +19,20 @@ impl Addresses {
     pub(super) fn of(config: &Config, sockets: &Sockets) -> Self {
         let bound = sockets.bound();
         let of_router = sockets.router.as_ref().map(|(_, bound)| *bound);
-        let router = bound.first().and_then(|first| routers::address(config, *first, of_router));
-        Self { clients: config.advertised(&bound), router }
+        let router = bound
+            .first()
+            .and_then(|first| routers::address(config, *first, of_router));
+        Self {
+            clients: config.advertised(&bound),
+            router,
+        }
     }
 
     /// The address of the controller that new enrollments get.
     pub(super) fn first(&self) -> String {
-        self.clients.first().map(ToString::to_string).unwrap_or_default()
+        self.clients
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 }

@@ -62,20 +62,53 @@ impl ControllerCore {
     ///
     /// # Errors
     /// The file cannot be read or written, or the certificates cannot be used.
-    pub(super) fn of(config: &Config, clock: Clock, addresses: Addresses, data: Data) -> Result<Self, NotStarted> {
-        let Data { store, sealed_keys, followers, passwords, metrics, .. } = data;
-        let (advertised, names) = (addresses.first(), addresses.clients.iter().map(ToString::to_string).collect());
-        let reserved = Reserved::of(&addresses.clients, config.enrollment.routers_may_name_controller);
-        let certificates = Certificates::open(&store, &sealed_keys, addresses.clients, files(config))?.naming(addresses.router);
+    pub(super) fn of(
+        config: &Config,
+        clock: Clock,
+        addresses: Addresses,
+        data: Data,
+    ) -> Result<Self, NotStarted> {
+        let Data {
+            store,
+            sealed_keys,
+            followers,
+            passwords,
+            metrics,
+            ..
+        } = data;
+        let (advertised, names) = (
+            addresses.first(),
+            addresses.clients.iter().map(ToString::to_string).collect(),
+        );
+        let reserved = Reserved::of(
+            &addresses.clients,
+            config.enrollment.routers_may_name_controller,
+        );
+        let certificates =
+            Certificates::open(&store, &sealed_keys, addresses.clients, files(config))?
+                .naming(addresses.router);
         certificates.renew(clock.now())?;
         certificates.note_advertised(clock.now())?;
         let keystore = certificates.keystore().clone();
-        let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
+        let maintenance = Maintenance::new(
+            store.clone(),
+            sealed_keys.clone(),
+            clock.clone(),
+            &config.data,
+        );
         let refusals = Refusals::default();
         Ok(Self {
             audit: AccessAudit::following(&store)?,
-            changes: Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone())),
-            metrics: Metrics::new(metrics, maintenance.metrics().clone(), refusals.counter().clone(), followers.hosting.failure_counter()),
+            changes: Changes::new(
+                store.clone(),
+                context(config, keystore.clone(), advertised.clone()),
+            ),
+            metrics: Metrics::new(
+                metrics,
+                maintenance.metrics().clone(),
+                refusals.counter().clone(),
+                followers.hosting.failure_counter(),
+            ),
             circuit_quota: built_in_router::CircuitQuota::new(&config.router),
             config: Arc::new(config.clone()),
             certificates: Arc::new(certificates),
@@ -105,7 +138,10 @@ impl ControllerCore {
             maintenance: self.maintenance.clone(),
             posture: Some(self.followers.posture.clone()),
             hosting: Some(self.followers.hosting.clone()),
-            links: Some(LinkMaker { links: self.login_links.clone(), address: self.advertised.clone() }),
+            links: Some(LinkMaker {
+                links: self.login_links.clone(),
+                address: self.advertised.clone(),
+            }),
             clock: self.clock.clone(),
         }
     }
@@ -132,7 +168,13 @@ impl ControllerCore {
     /// The notice of what expires soon.
     pub(super) fn expiry_notice(&self) -> ExpiryNotice {
         let (gauges, snapshots) = (self.metrics.gauges.clone(), self.config.snapshots.clone());
-        ExpiryNotice::new(self.store.clone(), self.keystore.clone(), self.clock.clone(), gauges, snapshots)
+        ExpiryNotice::new(
+            self.store.clone(),
+            self.keystore.clone(),
+            self.clock.clone(),
+            gauges,
+            snapshots,
+        )
     }
 
     /// Starts the control channel of remote routers.
@@ -184,7 +226,11 @@ impl ControllerCore {
     }
 
     /// The components that the gauges of the metrics are read from.
-    pub(super) fn metrics_sources(&self, router: &built_in_router::Router, control: &Control) -> Sources {
+    pub(super) fn metrics_sources(
+        &self,
+        router: &built_in_router::Router,
+        control: &Control,
+    ) -> Sources {
         Sources {
             metrics: self.metrics.clone(),
             store: self.store.clone(),
@@ -224,7 +270,10 @@ impl ControllerCore {
             api_tokens: self.followers.api_tokens.clone(),
             login_links: self.login_links.clone(),
             passwords: self.passwords.clone(),
-            codes: Codes::new(change::seal(&self.store, &self.sealed_keys)?, &self.config.codes),
+            codes: Codes::new(
+                change::seal(&self.store, &self.sealed_keys)?,
+                &self.config.codes,
+            ),
             refusals: self.refusals.clone(),
             metrics: self.metrics.clone(),
             readers: self.followers.readers.clone(),
@@ -235,7 +284,12 @@ impl ControllerCore {
             tokens: Tokens::new(&self.config.tokens, self.config.key_sets.clone()),
             started: self.clock.now(),
             clock: self.clock.clone(),
-            instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
+            instance: Uuid::new_v4()
+                .simple()
+                .to_string()
+                .chars()
+                .take(10)
+                .collect(),
             address: self.advertised.clone(),
             addresses: self.addresses.clone(),
             reserved: self.reserved.clone(),

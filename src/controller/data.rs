@@ -31,14 +31,21 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Opens the file of a configuration. All followers of the store are connected before anything is written.
+    /// Opens the file of a configuration. All followers of the store are connected before anything
+    /// is written.
     ///
     /// # Errors
     /// The file is damaged, in use, or of a later version, or it cannot be written.
-    pub(super) fn open(config: &Config, clock: &Clock, addresses: &Addresses, trigger: &JobTrigger) -> Result<Self, NotStarted> {
+    pub(super) fn open(
+        config: &Config,
+        clock: &Clock,
+        addresses: &Addresses,
+        trigger: &JobTrigger,
+    ) -> Result<Self, NotStarted> {
         let passwords = Passwords::new(&config.passwords)?;
         let metrics = StoreMetrics::default();
-        let opened = Store::open(&config.data, KINDS, options(config, clock, &metrics)).map_err(refused)?;
+        let opened =
+            Store::open(&config.data, KINDS, options(config, clock, &metrics)).map_err(refused)?;
         let sealed_keys = sealed_keys(config, &opened)?;
         drop(maintenance::upgrade(&opened, &config.data)?);
         let followers = Followers::of(&opened, config, clock, addresses.router.as_ref(), trigger)?;
@@ -49,7 +56,14 @@ impl Data {
         if addresses.router.is_some() {
             change::built_in_router::establish(&store)?;
         }
-        Ok(Self { store, sealed_keys, followers, passwords, metrics, first_password })
+        Ok(Self {
+            store,
+            sealed_keys,
+            followers,
+            passwords,
+            metrics,
+            first_password,
+        })
     }
 }
 
@@ -64,12 +78,16 @@ pub(super) fn refused(error: OpenError) -> NotStarted {
 /// The storage of the controller's secrets in the file, existing or new.
 pub(super) fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys, NotStarted> {
     let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
-    let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
+    let sealed_keys = if store.is_new() {
+        SealedKeys::new(passphrase.as_ref())
+    } else {
+        SealedKeys::open(store, passphrase.as_ref())
+    };
     Ok(sealed_keys?)
 }
 
-/// Fills a new file. If the administrator's generated password was never shown, because an earlier start ended too early, sets another one.
-/// Returns the password, if one was set.
+/// Fills a new file. If the administrator's generated password was never shown, because an earlier
+/// start ended too early, sets another one. Returns the password, if one was set.
 fn fill(
     config: &Config,
     store: &Store,
@@ -80,10 +98,18 @@ fn fill(
     if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
         return Ok(None);
     }
-    let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
+    let given = config
+        .admin_password()
+        .map_err(|e| NotStarted(e.to_string()))?;
     let shortest = usize::try_from(config.passwords.min_length).unwrap_or_default();
-    if store.is_new() && given.as_ref().is_some_and(|given| given.chars().count() < shortest) {
-        return Err(NotStarted(format!("admin-password-file: the password is shorter than passwords.min-length ({shortest})")));
+    if store.is_new()
+        && given
+            .as_ref()
+            .is_some_and(|given| given.chars().count() < shortest)
+    {
+        return Err(NotStarted(format!(
+            "admin-password-file: the password is shorter than passwords.min-length ({shortest})"
+        )));
     }
     let (text, first) = match (given, &config.admin_password_file) {
         (Some(given), Some(file)) => (given, Password::Given(file.clone())),
@@ -92,8 +118,15 @@ fn fill(
             (made_up.clone().into(), Password::MadeUp(made_up))
         }
     };
-    let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));
-    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
+    let (password, is_unseen) = (
+        passwords.hash_now(&text)?,
+        matches!(first, Password::MadeUp(_)),
+    );
+    let administrator = Administrator {
+        username: ADMINISTRATOR.into(),
+        password,
+        is_unseen,
+    };
     if store.is_new() {
         let hosts = certificates::hosts(addresses.clients.iter().chain(&addresses.router));
         let filling = NewFile {

@@ -1,5 +1,6 @@
-//! A restore drill: proves that a snapshot can be restored, without touching the running controller. The snapshot is restored into a new
-//! directory, a controller is started on it at a port of this host, and the directory is removed.
+//! A restore drill: proves that a snapshot can be restored, without touching the running
+//! controller. The snapshot is restored into a new directory, a controller is started on it at a
+//! port of this host, and the directory is removed.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -27,7 +28,13 @@ use crate::{
 };
 
 /// Kinds whose records a start may delete, because they have ended.
-const PASSING: [&str; 5] = ["apiSession", "session", "apiSessionCertificate", "endpointReport", "enrollment"];
+const PASSING: [&str; 5] = [
+    "apiSession",
+    "session",
+    "apiSessionCertificate",
+    "endpointReport",
+    "enrollment",
+];
 /// How long the log-in may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum bytes of an answer of the restored controller.
@@ -38,20 +45,36 @@ const SPARE: u64 = 64 << 20;
 /// The function that starts a controller.
 type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 
-/// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in, counts and checks. Removes the directory
-/// afterwards. `progress` cancels it within a stage that reads rows, otherwise before the next stage.
+/// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in,
+/// counts and checks. Removes the directory afterwards. `progress` cancels it within a stage that
+/// reads rows, otherwise before the next stage.
 ///
 /// # Errors
 /// The drill could not be carried out or was cancelled, as one line.
-pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Arc<Progress>) -> Result<Trial, String> {
+pub(super) fn drill(
+    start: Start,
+    config: &Config,
+    snapshot: &Path,
+    parent: &Path,
+    progress: &Arc<Progress>,
+) -> Result<Trial, String> {
     let begun = Instant::now();
     let directory = DrillDirectory::new(parent)?;
     room_for_copy(snapshot, parent)?;
     let data = directory.0.join("overkeep.redb");
     let passphrase = config.passphrase().map_err(|error| error.to_string())?;
-    let restored = restore::restore(snapshot, &data, passphrase.as_ref(), Clock::system().now(), progress);
+    let restored = restore::restore(
+        snapshot,
+        &data,
+        passphrase.as_ref(),
+        Clock::system().now(),
+        progress,
+    );
     let manifest = match restored.map_err(|error| error.to_string())?.0 {
-        CheckedFile { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
+        CheckedFile {
+            manifest: Some(manifest),
+            report,
+        } if report.findings.is_empty() => manifest,
         CheckedFile { report, .. } => return Ok(trial(found(&report))),
     };
     unless_cancelled(progress)?;
@@ -59,26 +82,51 @@ pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Pat
     let running = start(&config, Clock::system()).map_err(|error| error.to_string())?;
     let tried = tried(&config, &running, &manifest, progress);
     running.stop();
-    let mut lines = vec![format!("{}: restored, and a controller started on it", snapshot.display())];
-    let Trial { passed, lines: told } = tried?;
+    let mut lines = vec![format!(
+        "{}: restored, and a controller started on it",
+        snapshot.display()
+    )];
+    let Trial {
+        passed,
+        lines: told,
+    } = tried?;
     lines.extend(told);
-    lines.push(format!("the drill took {} s; nothing of it is left", begun.elapsed().as_secs()));
+    lines.push(format!(
+        "the drill took {} s; nothing of it is left",
+        begun.elapsed().as_secs()
+    ));
     Ok(Trial { passed, lines })
 }
 
 fn trial(outcome: Outcome) -> Trial {
     match outcome {
-        Outcome::Done(lines) => Trial { passed: true, lines },
-        Outcome::Problems(lines) => Trial { passed: false, lines },
+        Outcome::Done(lines) => Trial {
+            passed: true,
+            lines,
+        },
+        Outcome::Problems(lines) => Trial {
+            passed: false,
+            lines,
+        },
     }
 }
 
-/// The configuration of the drill's controller. Only this host reaches it. Of the configured controller's addresses, files and directories
-/// it uses only the passphrase file.
+/// The configuration of the drill's controller. Only this host reaches it. Of the configured
+/// controller's addresses, files and directories it uses only the passphrase file.
 fn alone(config: Config, data: PathBuf) -> Config {
-    let mut alone = Config { data, listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), advertise: Vec::new(), ..config };
+    let mut alone = Config {
+        data,
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+        advertise: Vec::new(),
+        ..config
+    };
     (alone.admin_password_file, alone.tls) = (None, Default::default());
-    (alone.router.listen, alone.router.advertise, alone.routers.listen, alone.metrics.listen) = (None, None, None, None);
+    (
+        alone.router.listen,
+        alone.router.advertise,
+        alone.routers.listen,
+        alone.metrics.listen,
+    ) = (None, None, None, None);
     (alone.snapshots.directory, alone.snapshots.after) = (None, Vec::new());
     // A file without the built-in router gets none, so that counts can be compared.
     alone.router.enabled = false;
@@ -86,18 +134,31 @@ fn alone(config: Config, data: PathBuf) -> Config {
 }
 
 /// Logs in, counts and checks.
-fn tried(config: &Config, running: &Controller, manifest: &Manifest, progress: &Arc<Progress>) -> Result<Trial, String> {
+fn tried(
+    config: &Config,
+    running: &Controller,
+    manifest: &Manifest,
+    progress: &Arc<Progress>,
+) -> Result<Trial, String> {
     unless_cancelled(progress)?;
     let socket = socket::beside(&config.data);
     let password = format!("Ok1-{}", Uuid::new_v4().simple());
-    let reset = Command::ResetPassword { username: ADMINISTRATOR.into(), password: password.clone(), allow_passwords: true };
+    let reset = Command::ResetPassword {
+        username: ADMINISTRATOR.into(),
+        password: password.clone(),
+        allow_passwords: true,
+    };
     let (mut lines, mut passed) = (Vec::new(), true);
     match command(&socket, &reset) {
         Ok(_) => {
             unless_cancelled(progress)?;
             let status = login(running, &password)?;
             passed &= status == 200;
-            lines.push(if status == 200 { "log-in: done".into() } else { format!("log-in: FAILED with status {status}") });
+            lines.push(if status == 200 {
+                "log-in: done".into()
+            } else {
+                format!("log-in: FAILED with status {status}")
+            });
         }
         Err(reason) => lines.push(format!("log-in: left out, {reason}")),
     }
@@ -110,7 +171,10 @@ fn tried(config: &Config, running: &Controller, manifest: &Manifest, progress: &
         format!("counts: {}", other.join("; "))
     });
     // Not through the socket, which cannot cancel a check.
-    let checked = running.maintenance.run(Work::Check, progress).map(|report| found(&report));
+    let checked = running
+        .maintenance
+        .run(Work::Check, progress)
+        .map(|report| found(&report));
     match problems_if_damaged(checked).map_err(|error| error.to_string())? {
         Outcome::Done(found) => lines.extend(found.first().map(|line| format!("check: {line}"))),
         Outcome::Problems(found) => {
@@ -122,7 +186,9 @@ fn tried(config: &Config, running: &Controller, manifest: &Manifest, progress: &
 }
 
 fn unless_cancelled(progress: &Progress) -> Result<(), String> {
-    progress.check_cancelled().map_err(|error| error.to_string())
+    progress
+        .check_cancelled()
+        .map_err(|error| error.to_string())
 }
 
 /// Checks that a directory has room for a copy of a file.
@@ -130,20 +196,36 @@ fn unless_cancelled(progress: &Progress) -> Result<(), String> {
 /// # Errors
 /// It has none, or cannot be read.
 fn room_for_copy(file: &Path, directory: &Path) -> Result<(), String> {
-    let size = fs::metadata(file).map_err(|error| format!("{}: {error}", file.display()))?.len();
-    let free = free_bytes(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let size = fs::metadata(file)
+        .map_err(|error| format!("{}: {error}", file.display()))?
+        .len();
+    let free =
+        free_bytes(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let needed = size.saturating_add(SPARE);
     if free < needed {
-        return Err(format!("{} MiB are free in {}; the copy needs {} MiB", free >> 20, directory.display(), needed >> 20));
+        return Err(format!(
+            "{} MiB are free in {}; the copy needs {} MiB",
+            free >> 20,
+            directory.display(),
+            needed >> 20
+        ));
     }
     Ok(())
 }
 
-/// The number of records of all kinds whose count is that of the snapshot, and a line about each kind with another count.
+/// The number of records of all kinds whose count is that of the snapshot, and a line about each
+/// kind with another count.
 fn counted(summary: &Json, manifest: &Manifest) -> (u64, Vec<String>) {
     let (mut same, mut other) = (0_u64, Vec::new());
-    for (kind, count) in manifest.records().filter(|(kind, _)| !PASSING.contains(kind)) {
-        let now = if kind == "edgeRouter" { summary.get("routers.edge") } else { summary.get(plural(kind)) };
+    for (kind, count) in manifest
+        .records()
+        .filter(|(kind, _)| !PASSING.contains(kind))
+    {
+        let now = if kind == "edgeRouter" {
+            summary.get("routers.edge")
+        } else {
+            summary.get(plural(kind))
+        };
         match now.and_then(Json::as_u64) {
             Some(now) if now == count => same += count,
             Some(now) => other.push(format!("{kind}: {count} in the snapshot, {now} restored")),
@@ -154,13 +236,20 @@ fn counted(summary: &Json, manifest: &Manifest) -> (u64, Vec<String>) {
 }
 
 fn command(socket: &Path, command: &Command) -> Result<Outcome, String> {
-    socket::ask(socket, command, &mut |_, _| ()).unwrap_or_else(|| Err("the restored controller has no socket".into()))
+    socket::ask(socket, command, &mut |_, _| ())
+        .unwrap_or_else(|| Err("the restored controller has no socket".into()))
 }
 
 /// The numbers of records by kind.
 fn summary(socket: &Path) -> Result<Json, String> {
     let path = "/edge/management/v1/summary".into();
-    let asked = LocalRequest { method: "GET".into(), path, query: String::new(), headers: Vec::new(), body: String::new() };
+    let asked = LocalRequest {
+        method: "GET".into(),
+        path,
+        query: String::new(),
+        headers: Vec::new(),
+        body: String::new(),
+    };
     let mut body = Vec::new();
     let mut take = |part| {
         if let LocalPart::Piece(piece) = part {
@@ -168,41 +257,69 @@ fn summary(socket: &Path) -> Result<Json, String> {
         }
         Ok(())
     };
-    let answered = request::ask(socket, asked, &mut take).ok_or("the restored controller has no socket")?;
+    let answered =
+        request::ask(socket, asked, &mut take).ok_or("the restored controller has no socket")?;
     answered.map_err(|error| error.to_string())?;
     let mut whole: Json = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-    whole.get_mut("data").map(Json::take).ok_or_else(|| "the restored controller does not count its records".to_owned())
+    whole
+        .get_mut("data")
+        .map(Json::take)
+        .ok_or_else(|| "the restored controller does not count its records".to_owned())
 }
 
 /// The status of a log-in with a password, over TLS.
 fn login(running: &Controller, password: &str) -> Result<u16, String> {
     let client = HttpClient::trusting(&running.authorities(), PATIENCE)?;
-    let url = format!("https://{}/edge/management/v1/authenticate?method=password", running.bound());
+    let url = format!(
+        "https://{}/edge/management/v1/authenticate?method=password",
+        running.bound()
+    );
     let body = json!({ "username": ADMINISTRATOR, "password": password }).to_string();
-    client.post(&url, "application/json", body.as_bytes(), MAX_LENGTH).map(|answer| answer.status)
+    client
+        .post(&url, "application/json", body.as_bytes(), MAX_LENGTH)
+        .map(|answer| answer.status)
 }
 
 /// The beginning of the names of drill directories; the id of the process follows.
 const PREFIX: &str = "overkeep-drill-";
 
-/// A directory that only its owner can use, until it is dropped. The directory is locked, so that other drills know that this one still
-/// runs.
-struct DrillDirectory(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
+/// A directory that only its owner can use, until it is dropped. The directory is locked, so that
+/// other drills know that this one still runs.
+struct DrillDirectory(
+    PathBuf,
+    #[expect(dead_code, reason = "holds the lock")] File,
+);
 
 impl DrillDirectory {
     fn new(parent: &Path) -> Result<Self, String> {
         remove_abandoned(parent);
         let path = parent.join(format!("{PREFIX}{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| locked(&path));
-        let lock = made.map_err(|error| format!("{}: {error}; the copy needs another directory", path.display()))?;
+        let made = DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .and_then(|()| locked(&path));
+        let lock = made.map_err(|error| {
+            format!(
+                "{}: {error}; the copy needs another directory",
+                path.display()
+            )
+        })?;
         Ok(Self(path, lock))
     }
 }
 
 /// Removes the directories of drills that were interrupted. One that cannot be removed stays.
 fn remove_abandoned(parent: &Path) {
-    for path in fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let is_drill = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+    for path in fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let is_drill = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(PREFIX));
         if is_drill && let Ok(lock) = locked(&path) {
             drop(fs::remove_dir_all(&path));
             drop(lock);

@@ -1,5 +1,5 @@
-//! Everything that follows the commits of the store. The followers are created before the store is started, so that they receive every
-//! commit.
+//! Everything that follows the commits of the store. The followers are created before the store is
+//! started, so that they receive every commit.
 
 use crate::{
     access::Access,
@@ -31,11 +31,18 @@ pub(crate) struct Followers {
 }
 
 impl Followers {
-    /// The followers of a controller. `router` is the address that clients of the built-in router connect to, if the router is enabled.
+    /// The followers of a controller. `router` is the address that clients of the built-in router
+    /// connect to, if the router is enabled.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
+    pub(crate) fn of(
+        store: &OpenStore,
+        config: &Config,
+        clock: &Clock,
+        router: Option<&Address>,
+        trigger: &JobTrigger,
+    ) -> Result<Self> {
         router.map_or(Ok(()), |address| routers::follow(store, address))?;
         routers::follow_enrolled(store)?;
         trigger.follow(store);
@@ -46,7 +53,13 @@ impl Followers {
         Ok(Self {
             json_cache: JsonCache::following(store),
             routers: RouterCache::following(store),
-            posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger)?,
+            posture: Posture::following(
+                store,
+                access.clone(),
+                clock.clone(),
+                config.posture.clone(),
+                on_trigger,
+            )?,
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             api_tokens: ApiTokens::following(store),
             readers: HistoryReaders::following(store, config.history.readers),

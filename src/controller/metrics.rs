@@ -59,7 +59,12 @@ impl Sources {
             gauges.free_bytes.set(signed(space.free));
         }
         for (role, certificate) in self.certificates.keystore().certificates() {
-            gauges.certificates.get_or_create(&KindLabel { kind: role_name(role) }).set(certificate.not_after());
+            gauges
+                .certificates
+                .get_or_create(&KindLabel {
+                    kind: role_name(role),
+                })
+                .set(certificate.not_after());
         }
         self.read_router();
         self.read_remote_routers();
@@ -75,8 +80,15 @@ impl Sources {
             gauges.service_sessions.set(signed(tx.count::<Session>()?));
             for class in HistoryClass::ALL {
                 let reach = tx.history_reach(class)?;
-                let from = if reach.is_cut { reach.first.map_or(tx.now.seconds(), |(_, at)| at.seconds()) } else { 0 };
-                gauges.history_from.get_or_create(&KindLabel { kind: class.name() }).set(from);
+                let from = if reach.is_cut {
+                    reach.first.map_or(tx.now.seconds(), |(_, at)| at.seconds())
+                } else {
+                    0
+                };
+                gauges
+                    .history_from
+                    .get_or_create(&KindLabel { kind: class.name() })
+                    .set(from);
             }
             let (mut online, mut offline) = (0, 0);
             tx.each_readable::<EdgeRouter>(|router| {
@@ -84,13 +96,33 @@ impl Sources {
                 *(if is_online { &mut online } else { &mut offline }) += 1;
                 Ok(())
             })?;
-            let ServiceCounts { hosted, failing, unhosted } = self.hosting.counts();
-            let others = tx.count::<Service>()?.saturating_sub(hosted + failing + unhosted);
-            for (kind, count) in [("hosted", hosted), ("failing", failing), ("unhosted", unhosted), ("never-hosted", others)] {
-                gauges.services.get_or_create(&KindLabel { kind }).set(signed(count));
+            let ServiceCounts {
+                hosted,
+                failing,
+                unhosted,
+            } = self.hosting.counts();
+            let others = tx
+                .count::<Service>()?
+                .saturating_sub(hosted + failing + unhosted);
+            for (kind, count) in [
+                ("hosted", hosted),
+                ("failing", failing),
+                ("unhosted", unhosted),
+                ("never-hosted", others),
+            ] {
+                gauges
+                    .services
+                    .get_or_create(&KindLabel { kind })
+                    .set(signed(count));
             }
-            gauges.routers.get_or_create(&KindLabel { kind: "online" }).set(online);
-            gauges.routers.get_or_create(&KindLabel { kind: "offline" }).set(offline);
+            gauges
+                .routers
+                .get_or_create(&KindLabel { kind: "online" })
+                .set(online);
+            gauges
+                .routers
+                .get_or_create(&KindLabel { kind: "offline" })
+                .set(offline);
             Ok(())
         })
     }
@@ -118,30 +150,69 @@ impl Sources {
             ("reader-pauses", traffic.reader_pauses),
         ];
         for (kind, count) in events {
-            self.metrics.router_events.get_or_create(&KindLabel { kind }).inner().store(count, Ordering::Relaxed);
+            self.metrics
+                .router_events
+                .get_or_create(&KindLabel { kind })
+                .inner()
+                .store(count, Ordering::Relaxed);
         }
-        for (kind, bytes) in [("from-clients", traffic.client_bytes), ("from-hosts", traffic.host_bytes)] {
-            self.metrics.router_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+        for (kind, bytes) in [
+            ("from-clients", traffic.client_bytes),
+            ("from-hosts", traffic.host_bytes),
+        ] {
+            self.metrics
+                .router_bytes
+                .get_or_create(&KindLabel { kind })
+                .inner()
+                .store(bytes, Ordering::Relaxed);
         }
     }
 
     fn read_remote_routers(&self) {
         let (traffic, metrics) = (self.control.traffic(), &self.metrics);
-        for (kind, bytes) in
-            [("from-clients", traffic.from_clients), ("from-hosts", traffic.from_hosts), ("from-links", traffic.link_received)]
-        {
-            metrics.remote_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+        for (kind, bytes) in [
+            ("from-clients", traffic.from_clients),
+            ("from-hosts", traffic.from_hosts),
+            ("from-links", traffic.link_received),
+        ] {
+            metrics
+                .remote_bytes
+                .get_or_create(&KindLabel { kind })
+                .inner()
+                .store(bytes, Ordering::Relaxed);
         }
-        metrics.gauges.remote_circuits.set(signed(self.control.circuit_count()));
+        metrics
+            .gauges
+            .remote_circuits
+            .set(signed(self.control.circuit_count()));
         let links = self.control.links();
         let usable = links.iter().filter(|link| link.is_usable).count() as u64;
-        for (kind, count) in [("usable", usable), ("unusable", links.len() as u64 - usable)] {
-            metrics.gauges.links.get_or_create(&KindLabel { kind }).set(signed(count));
+        for (kind, count) in [
+            ("usable", usable),
+            ("unusable", links.len() as u64 - usable),
+        ] {
+            metrics
+                .gauges
+                .links
+                .get_or_create(&KindLabel { kind })
+                .set(signed(count));
         }
-        let latencies: Vec<f64> = links.iter().flat_map(|link| link.measured).flatten().map(|latency| latency.as_secs_f64()).collect();
+        let latencies: Vec<f64> = links
+            .iter()
+            .flat_map(|link| link.measured)
+            .flatten()
+            .map(|latency| latency.as_secs_f64())
+            .collect();
         let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
-        for (kind, latency) in [("mean", mean), ("highest", latencies.into_iter().fold(0.0, f64::max))] {
-            metrics.gauges.link_latency.get_or_create(&KindLabel { kind }).set(latency);
+        for (kind, latency) in [
+            ("mean", mean),
+            ("highest", latencies.into_iter().fold(0.0, f64::max)),
+        ] {
+            metrics
+                .gauges
+                .link_latency
+                .get_or_create(&KindLabel { kind })
+                .set(latency);
         }
     }
 }
@@ -166,7 +237,11 @@ fn role_name(role: Role) -> &'static str {
 /// # Errors
 /// The socket cannot be used, or the thread cannot be started.
 pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<MetricsServer> {
-    sources.metrics.gauges.started.set(sources.clock.now().seconds());
+    sources
+        .metrics
+        .gauges
+        .started
+        .set(sources.clock.now().seconds());
     let (started, starting) = mpsc::channel();
     let source = Arc::new(move |format| sources.text(format));
     let run = move || {
@@ -180,9 +255,14 @@ pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<Metrics
             }
         });
     };
-    let thread = std::thread::Builder::new().name("metrics".into()).spawn(run)?;
+    let thread = std::thread::Builder::new()
+        .name("metrics".into())
+        .spawn(run)?;
     match starting.recv() {
-        Ok(Ok(handle)) => Ok(MetricsServer { handle, thread: Some(thread) }),
+        Ok(Ok(handle)) => Ok(MetricsServer {
+            handle,
+            thread: Some(thread),
+        }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(io::Error::other("the listener ended before it started")),
     }
@@ -190,9 +270,16 @@ pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<Metrics
 
 impl Drop for MetricsServer {
     fn drop(&mut self) {
-        // The dropping thread may run an async runtime, where blocking is not allowed, so another thread waits.
+        // The dropping thread may run an async runtime, where blocking is not allowed, so another
+        // thread waits.
         let handle = &self.handle;
-        std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(handle.stop(false))).join()));
+        std::thread::scope(|scope| {
+            drop(
+                scope
+                    .spawn(|| System::new().block_on(handle.stop(false)))
+                    .join(),
+            )
+        });
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

@@ -1,7 +1,7 @@
 //! The composition root: all parts are created, connected, started and stopped here.
 //!
-//! Start at [`start`]. Invariant: a controller that is reported as running has its file open, its engine filled and its
-//! socket bound.
+//! Start at [`start`]. Invariant: a controller that is reported as running has its file open, its
+//! engine filled and its socket bound.
 
 mod announcement;
 mod client_addresses;
@@ -34,7 +34,10 @@ use crate::{
     access::Access,
     admin_socket::{AdminContext, Command, socket},
     authentication::Passwords,
-    change::{self, Certificates, Changes, KINDS, NewFile, PasswordRules, SealedKeys, addresses, certificates},
+    change::{
+        self, Certificates, Changes, KINDS, NewFile, PasswordRules, SealedKeys, addresses,
+        certificates,
+    },
     clock::Clock,
     config::{self, Address, Config},
     entity::Author,
@@ -78,14 +81,25 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         control.join(&router, &address.to_string())?;
     }
     let interfaces = Interfaces::new()?;
-    let last_hour = Arc::new(LastHour::new(router.clone(), control.clone(), core.metrics.clone()));
+    let last_hour = Arc::new(LastHour::new(
+        router.clone(),
+        control.clone(),
+        core.metrics.clone(),
+    ));
     let trials = Trials::new(core.config.clone(), core.clock.clone(), drill);
     let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour, &trials)?);
-    let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router, &control))?.unzip();
+    let (metrics_bound, metrics_server) = serve_metrics(
+        sockets.metrics.take(),
+        core.metrics_sources(&router, &control),
+    )?
+    .unzip();
     let reload = Reload::new(config.clone(), state.clone(), core.certificates.clone());
     let dispatcher = Arc::new(Dispatcher::new(state, interfaces));
     let commands = commands(config, core.admin_context(), dispatcher.clone());
-    let (bound, control_bound) = (sockets.bound(), sockets.control.as_ref().map(|(_, bound)| *bound));
+    let (bound, control_bound) = (
+        sockets.bound(),
+        sockets.control.as_ref().map(|(_, bound)| *bound),
+    );
     let listener = sockets.listener(tls, &config.http);
     let servers = StreamServers {
         router: routers::stream_server(&router),
@@ -93,9 +107,13 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         link: routers::link_server(&router),
     };
     let (server, thread) = listen(listener, rest(dispatcher, &config.http), servers)?;
-    let jobs = core.jobs().start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
+    let jobs = core
+        .jobs()
+        .start(job_trigger, inbox)
+        .map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
     let expiry = core.expiry_notice();
-    let background = background(&core, &expiry, last_hour).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
+    let background = background(&core, &expiry, last_hour)
+        .map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     Ok(Controller {
         bound,
         reload,
@@ -125,24 +143,54 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
 ///
 /// # Errors
 /// The drill could not be carried out or was cancelled, as one line.
-pub fn drill(config: &Config, snapshot: &Path, parent: &Path, progress: &Arc<Progress>) -> Result<Trial, String> {
+pub fn drill(
+    config: &Config,
+    snapshot: &Path,
+    parent: &Path,
+    progress: &Arc<Progress>,
+) -> Result<Trial, String> {
     drill::drill(start, config, snapshot, parent, progress)
 }
 
 /// Serves the metrics on a socket of their own, if there is one.
-fn serve_metrics(socket: Option<Bound>, sources: metrics::Sources) -> Result<Option<(SocketAddr, MetricsServer)>, NotStarted> {
-    let served = socket.map(|(socket, bound)| metrics::serve(socket, sources).map(|server| (bound, server)));
-    served.transpose().map_err(|e| NotStarted(format!("metrics.listen: {e}")))
+fn serve_metrics(
+    socket: Option<Bound>,
+    sources: metrics::Sources,
+) -> Result<Option<(SocketAddr, MetricsServer)>, NotStarted> {
+    let served =
+        socket.map(|(socket, bound)| metrics::serve(socket, sources).map(|server| (bound, server)));
+    served
+        .transpose()
+        .map_err(|e| NotStarted(format!("metrics.listen: {e}")))
 }
 
-/// The background work: the access audit, what expires soon, the last hour, the scrub, and scheduled snapshots.
-fn background(core: &ControllerCore, expiry: &ExpiryNotice, hour: Arc<LastHour>) -> std::io::Result<Vec<Background>> {
+/// The background work: the access audit, what expires soon, the last hour, the scrub, and
+/// scheduled snapshots.
+fn background(
+    core: &ControllerCore,
+    expiry: &ExpiryNotice,
+    hour: Arc<LastHour>,
+) -> std::io::Result<Vec<Background>> {
     let (audit, expiry, config) = (core.audit.clone(), expiry.clone(), &core.config);
     let access_audit = Background::start("access", move |_| audit.run_round())?;
     let expiring = Background::start("expiring", move |progress| expiry.run_once(progress))?;
-    let scrub = Scrub::of(&config.integrity, core.maintenance.clone(), core.clock.clone()).start()?;
-    let mut running = vec![access_audit, expiring, hour.start(core.clock.clone())?, scrub];
-    let schedule = Schedule::of(&config.snapshots, core.maintenance.clone(), core.clock.clone());
+    let scrub = Scrub::of(
+        &config.integrity,
+        core.maintenance.clone(),
+        core.clock.clone(),
+    )
+    .start()?;
+    let mut running = vec![
+        access_audit,
+        expiring,
+        hour.start(core.clock.clone())?,
+        scrub,
+    ];
+    let schedule = Schedule::of(
+        &config.snapshots,
+        core.maintenance.clone(),
+        core.clock.clone(),
+    );
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)
 }
@@ -157,12 +205,19 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         target_bytes: http::target_bound(http.max_head_bytes),
         streams: http.max_streams,
     };
-    let bounds = MemoryBounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
+    let bounds = MemoryBounds {
+        each: http.max_unread_bytes,
+        total: http.max_unread_bytes_total,
+    };
     RestListener::new(dispatcher, patience, bounds, Shutdown::default())
 }
 
 /// The socket for commands on the host. A file system without sockets does not prevent a start.
-fn commands(config: &Config, owner: AdminContext, dispatcher: Arc<Dispatcher>) -> Option<socket::Listening> {
+fn commands(
+    config: &Config,
+    owner: AdminContext,
+    dispatcher: Arc<Dispatcher>,
+) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
     let listening = socket::listen(owner, dispatcher, path.clone());
     listening
@@ -172,7 +227,8 @@ fn commands(config: &Config, owner: AdminContext, dispatcher: Arc<Dispatcher>) -
         .ok()
 }
 
-/// The data file of a stopped controller, for an offline command. It is unchanged if the command only reads.
+/// The data file of a stopped controller, for an offline command. It is unchanged if the command
+/// only reads.
 ///
 /// # Errors
 /// The file cannot be opened, or holds no controller.
@@ -181,7 +237,11 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let clock = Clock::system();
     let options = options(config, &clock, &StoreMetrics::default());
     let is_read_only = command.is_read_only();
-    let opened = if is_read_only { Store::open_read_only(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
+    let opened = if is_read_only {
+        Store::open_read_only(&config.data, KINDS, options)
+    } else {
+        Store::open(&config.data, KINDS, options)
+    };
     let opened = opened.map_err(refused)?;
     let sealed_keys = sealed_keys(config, &opened)?;
     // A file that is only read is converted in memory.
@@ -192,20 +252,30 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     }
     let access = Access::following(&opened, clock.clone())?;
     let store = opened.start().map_err(refused)?.by(Author::local());
-    let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.addresses()));
+    let advertised = addresses::last_advertised(&store)?
+        .unwrap_or_else(|| config.advertised(config.listen.addresses()));
     offline_context(config, clock, (store, sealed_keys, access), advertised)
 }
 
-/// A new data file without an administrator, for records of another controller. [`complete`] makes it one that a controller starts with.
+/// A new data file without an administrator, for records of another controller. [`complete`] makes
+/// it one that a controller starts with.
 ///
 /// # Errors
 /// The file exists or cannot be written.
 pub(crate) fn new_file(config: &Config, advertised: Address) -> Result<AdminContext, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
-    let opened = Store::open(&config.data, KINDS, options(config, &clock, &StoreMetrics::default())).map_err(refused)?;
+    let opened = Store::open(
+        &config.data,
+        KINDS,
+        options(config, &clock, &StoreMetrics::default()),
+    )
+    .map_err(refused)?;
     if !opened.is_new() {
-        return Err(NotStarted(format!("{} exists already", config.data.display())));
+        return Err(NotStarted(format!(
+            "{} exists already",
+            config.data.display()
+        )));
     }
     let sealed_keys = sealed_keys(config, &opened)?;
     drop(maintenance::upgrade(&opened, &config.data)?);
@@ -213,8 +283,22 @@ pub(crate) fn new_file(config: &Config, advertised: Address) -> Result<AdminCont
     let store = opened.start().map_err(refused)?.by(Author::local());
     let hosts = certificates::hosts([&advertised]);
     let passwords = PasswordRules::of(&config.passwords);
-    change::first_start(&store, &sealed_keys, NewFile { hosts, administrator: None, router: false, passwords })?;
-    offline_context(config, clock, (store, sealed_keys, access), vec![advertised])
+    change::first_start(
+        &store,
+        &sealed_keys,
+        NewFile {
+            hosts,
+            administrator: None,
+            router: false,
+            passwords,
+        },
+    )?;
+    offline_context(
+        config,
+        clock,
+        (store, sealed_keys, access),
+        vec![advertised],
+    )
 }
 
 /// Completes a file of [`new_file`] and closes it.
@@ -240,10 +324,27 @@ fn offline_context(
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Unusable certificate files must not prevent offline commands.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
-    let address = advertised.first().map(ToString::to_string).unwrap_or_default();
-    let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), address));
+    let address = advertised
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let changes = Changes::new(
+        store.clone(),
+        context(config, certificates.keystore().clone(), address),
+    );
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
-    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, hosting: None, links: None, clock })
+    Ok(AdminContext {
+        store,
+        changes,
+        passwords,
+        certificates,
+        access,
+        maintenance,
+        posture: None,
+        hosting: None,
+        links: None,
+        clock,
+    })
 }
 
 /// Runs the server on a thread of its own; it is listening when this returns.
@@ -256,31 +357,50 @@ fn listen(
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
-            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), servers)?;
+            let (server, running) = listener::serve(
+                listener,
+                stopping,
+                move || http::connection_handlers(rest.clone()),
+                servers,
+            )?;
             drop(started.send(running));
             server.await
         })
     };
-    let thread = std::thread::Builder::new().name("server".into()).spawn(run).map_err(|e| NotStarted(format!("server: {e}")))?;
+    let thread = std::thread::Builder::new()
+        .name("server".into())
+        .spawn(run)
+        .map_err(|e| NotStarted(format!("server: {e}")))?;
     match starting.recv() {
         Ok(running) => Ok((running, thread)),
-        Err(_) => Err(NotStarted("server: it ended before it was listening".into())),
+        Err(_) => Err(NotStarted(
+            "server: it ended before it was listening".into(),
+        )),
     }
 }
 
-/// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP, and stops on SIGTERM
-/// or SIGINT, and when the terminal hangs up that it was started on.
+/// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP,
+/// and stops on SIGTERM or SIGINT, and when the terminal hangs up that it was started on.
 ///
 /// # Errors
 /// It does not start.
 pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
-    let (system, failed) = (System::new(), |e: std::io::Error| NotStarted(format!("signals: {e}")));
+    let (system, failed) = (System::new(), |e: std::io::Error| {
+        NotStarted(format!("signals: {e}"))
+    });
     let terminal = Terminal::of_start();
-    // A SIGHUP during the start is handled after it. The other signals end the process during the start, which is safe
-    // at any moment.
-    let mut hangup = system.block_on(async { signal(SignalKind::hangup()) }).map_err(failed)?;
+    // A SIGHUP during the start is handled after it. The other signals end the process during the
+    // start, which is safe at any moment.
+    let mut hangup = system
+        .block_on(async { signal(SignalKind::hangup()) })
+        .map_err(failed)?;
     let controller = start(&config, Clock::system())?;
-    let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+    let ends = || {
+        Ok((
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        ))
+    };
     let (mut term, mut interrupt) = system.block_on(async { ends() }).map_err(failed)?;
     announcement::announce(&config, &controller)?;
     service_manager::ready(controller.advertised());
@@ -299,7 +419,8 @@ pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarte
                     controller.reload.read(&again);
                     service_manager::ready(controller.advertised());
                 }
-                // Sent even if the controller cannot write at present: it recovers without a restart.
+                // Sent even if the controller cannot write at present: it recovers without a
+                // restart.
                 _ = watchdog.tick() => service_manager::watchdog(),
             }
         }

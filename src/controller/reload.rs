@@ -1,7 +1,7 @@
 //! The configuration changes that a running controller applies on SIGHUP, for `overkeep run`.
 //!
-//! Not here: how the configuration is read (`cli/run.rs`). Start at [`Reload::read`]. Invariant: an invalid
-//! configuration changes nothing, and nothing here ends the process.
+//! Not here: how the configuration is read (`cli/run.rs`). Start at [`Reload::read`]. Invariant: an
+//! invalid configuration changes nothing, and nothing here ends the process.
 
 use std::{
     collections::BTreeMap,
@@ -20,8 +20,14 @@ use crate::{
 };
 
 /// The keys that are applied without a restart.
-pub(crate) const RELOADED: [&str; 6] =
-    ["log.level", "http.cors-origins", "http.request-timeout", "http.max-body-bytes", "http.max-open-body-bytes", "sessions.certificates"];
+pub(crate) const RELOADED: [&str; 6] = [
+    "log.level",
+    "http.cors-origins",
+    "http.request-timeout",
+    "http.max-body-bytes",
+    "http.max-open-body-bytes",
+    "sessions.certificates",
+];
 
 /// What a reload changes in a running controller.
 pub(crate) struct Reload {
@@ -33,8 +39,16 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// For a controller that was started with this configuration.
-    pub(crate) fn new(config: Config, state: Arc<AppState>, certificates: Arc<Certificates>) -> Self {
-        Self { running: Mutex::new(config), state, certificates }
+    pub(crate) fn new(
+        config: Config,
+        state: Arc<AppState>,
+        certificates: Arc<Certificates>,
+    ) -> Self {
+        Self {
+            running: Mutex::new(config),
+            state,
+            certificates,
+        }
     }
 
     /// Who enrolled under addresses that are not the first advertised one.
@@ -49,7 +63,9 @@ impl Reload {
     pub(crate) fn read(&self, again: &Reread) {
         match again() {
             Ok(config) => self.take(&config),
-            Err(reason) => tracing::warn!(reason, "the configuration is invalid; nothing was changed"),
+            Err(reason) => {
+                tracing::warn!(reason, "the configuration is invalid; nothing was changed")
+            }
         }
     }
 
@@ -57,7 +73,9 @@ impl Reload {
     pub(crate) fn take(&self, wanted: &Config) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = changes(&running, wanted);
-        let (reloaded, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| RELOADED.contains(&change.key.as_str()));
+        let (reloaded, others): (Vec<_>, Vec<_>) = changes
+            .iter()
+            .partition(|change| RELOADED.contains(&change.key.as_str()));
         for Change { key, before, after } in &reloaded {
             tracing::info!(key, %before, %after, "the configuration was changed");
         }
@@ -68,7 +86,10 @@ impl Reload {
             tracing::info!("the configuration has not changed");
         }
         running.log.level.clone_from(&wanted.log.level);
-        running.http.cors_origins.clone_from(&wanted.http.cors_origins);
+        running
+            .http
+            .cors_origins
+            .clone_from(&wanted.http.cors_origins);
         running.http.request_timeout = wanted.http.request_timeout;
         running.http.max_body_bytes = wanted.http.max_body_bytes;
         running.http.max_open_body_bytes = wanted.http.max_open_body_bytes;
@@ -76,7 +97,10 @@ impl Reload {
         self.state.limits.store(Arc::new(limits(&running)));
         self.certificates.reload(self.state.clock.now());
         if let Err(reason) = logging::change(&running.log) {
-            tracing::warn!(reason, "the log level cannot be changed; the previous one stays");
+            tracing::warn!(
+                reason,
+                "the log level cannot be changed; the previous one stays"
+            );
         }
     }
 }
@@ -90,14 +114,23 @@ struct Change {
 
 fn changes(before: &Config, after: &Config) -> Vec<Change> {
     let (before, mut after) = (values(before), values(after));
-    let pairs = before.into_iter().map(|(key, before)| (after.remove(&key).unwrap_or_default(), key, before));
-    pairs.filter(|(after, _, before)| before != after).map(|(after, key, before)| Change { key, before, after }).collect()
+    let pairs = before
+        .into_iter()
+        .map(|(key, before)| (after.remove(&key).unwrap_or_default(), key, before));
+    pairs
+        .filter(|(after, _, before)| before != after)
+        .map(|(after, key, before)| Change { key, before, after })
+        .collect()
 }
 
 /// Every key with its value.
 fn values(config: &Config) -> BTreeMap<String, Json> {
     let mut values = BTreeMap::new();
-    collect("", serde_json::to_value(config).unwrap_or_default(), &mut values);
+    collect(
+        "",
+        serde_json::to_value(config).unwrap_or_default(),
+        &mut values,
+    );
     values
 }
 
@@ -105,7 +138,15 @@ fn collect(path: &str, value: Json, values: &mut BTreeMap<String, Json>) {
     match value {
         Json::Object(members) => {
             for (name, value) in members {
-                collect(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, values);
+                collect(
+                    &if path.is_empty() {
+                        name
+                    } else {
+                        format!("{path}.{name}")
+                    },
+                    value,
+                    values,
+                );
             }
         }
         leaf => drop(values.insert(path.to_owned(), leaf)),

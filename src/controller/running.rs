@@ -37,9 +37,12 @@ impl fmt::Display for NotStarted {
 
 impl From<Error> for NotStarted {
     fn from(error: Error) -> Self {
-        let done =
-            "overkeep restore replaces the file by a snapshot, overkeep repair --drop-unreadable deletes records that cannot be read";
-        Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
+        let done = "overkeep restore replaces the file by a snapshot, overkeep repair --drop-unreadable deletes records that cannot be read";
+        Self(if let Error::Damaged { .. } = error {
+            format!("{error}; {done}")
+        } else {
+            error.to_string()
+        })
     }
 }
 
@@ -90,7 +93,10 @@ pub struct Controller {
 impl Controller {
     /// The first address it listens on, with its real port.
     pub fn bound(&self) -> SocketAddr {
-        self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+        self.bound
+            .first()
+            .copied()
+            .unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
     /// Where metrics are served, with the real port.
@@ -113,10 +119,14 @@ impl Controller {
         &self.advertised
     }
 
-    /// The administrator's password, if this start generated one. Every start generates another until
-    /// [`Controller::password_was_seen`].
+    /// The administrator's password, if this start generated one. Every start generates another
+    /// until [`Controller::password_was_seen`].
     pub fn generated_password(&self) -> Option<&str> {
-        if let Some(Password::MadeUp(password)) = &self.first_password { Some(password) } else { None }
+        if let Some(Password::MadeUp(password)) = &self.first_password {
+            Some(password)
+        } else {
+            None
+        }
     }
 
     /// Records that the generated password was shown, so that later starts keep it.
@@ -127,7 +137,8 @@ impl Controller {
         Ok(change::seen(&self.store)?)
     }
 
-    /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved the clock.
+    /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved
+    /// the clock.
     pub fn run_due_jobs(&self) {
         self.jobs.iter().for_each(jobs::RunningJobs::round);
         if let Err(error) = self.audit.catch_up() {
@@ -153,10 +164,13 @@ impl Controller {
     }
 
     fn close(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
         self.readers.close();
         // A controller may be dropped on an async runtime, where blocking is not allowed.
-        let (router, server, control, jobs) = (&self.router, &self.server, &self.control, self.jobs.take());
+        let (router, server, control, jobs) =
+            (&self.router, &self.server, &self.control, self.jobs.take());
         let stop = || {
             router.drain();
             System::new().block_on(server.stop());

@@ -1,4 +1,5 @@
-//! Notifications to the service manager (`sd_notify`). Without one (no `NOTIFY_SOCKET`) nothing happens.
+//! Notifications to the service manager (`sd_notify`). Without one (no `NOTIFY_SOCKET`) nothing
+//! happens.
 
 use std::time::Duration;
 
@@ -6,7 +7,10 @@ use sd_notify::NotifyState;
 
 /// The controller is ready, at this address.
 pub(crate) fn ready(address: &str) {
-    notify(&[NotifyState::Ready, NotifyState::Status(&format!("reached at https://{address}"))]);
+    notify(&[
+        NotifyState::Ready,
+        NotifyState::Status(&format!("reached at https://{address}")),
+    ]);
 }
 
 /// The configuration is being read again. [`ready`] follows.
@@ -19,7 +23,10 @@ pub(crate) fn reloading() {
 
 /// The controller stops.
 pub(crate) fn stopping() {
-    notify(&[NotifyState::Stopping, NotifyState::Status("answering open requests")]);
+    notify(&[
+        NotifyState::Stopping,
+        NotifyState::Status("answering open requests"),
+    ]);
 }
 
 /// The controller works.
@@ -27,10 +34,12 @@ pub(crate) fn watchdog() {
     notify(&[NotifyState::Watchdog]);
 }
 
-/// How often the service manager is notified that the controller works: half of the time that the service manager waits. Without a
-/// watchdog, one day.
+/// How often the service manager is notified that the controller works: half of the time that the
+/// service manager waits. Without a watchdog, one day.
 pub(crate) fn watchdog_interval() -> Duration {
-    sd_notify::watchdog_enabled().map_or(Duration::from_secs(86_400), |most| most / 2).max(Duration::from_millis(1))
+    sd_notify::watchdog_enabled()
+        .map_or(Duration::from_secs(86_400), |most| most / 2)
+        .max(Duration::from_millis(1))
 }
 
 fn notify(states: &[NotifyState<'_>]) {

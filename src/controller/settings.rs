@@ -59,5 +59,10 @@ pub(super) fn options(config: &Config, clock: &Clock, metrics: &StoreMetrics) ->
 
 /// The files of an external listener certificate, if configured.
 pub(super) fn files(config: &Config) -> Option<Files> {
-    config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
+    config
+        .tls
+        .certificate
+        .as_deref()
+        .zip(config.tls.key.as_deref())
+        .map(|(certificate, key)| Files::new(certificate, key))
 }

@@ -1,5 +1,5 @@
-//! The terminal that a controller was started on. When it hangs up, because its window was closed or the connection to its host was lost,
-//! nobody can see or stop the controller there any more.
+//! The terminal that a controller was started on. When it hangs up, because its window was closed
+//! or the connection to its host was lost, nobody can see or stop the controller there any more.
 
 use std::{
     io::{IsTerminal, stderr, stdin, stdout},
@@ -8,7 +8,8 @@ use std::{
 
 use tokio::time::sleep;
 
-/// How often, and how long in all, a terminal is looked at after a signal: a shell may send it before the terminal goes.
+/// How often, and how long in all, a terminal is looked at after a signal: a shell may send it
+/// before the terminal goes.
 const INTERVAL: Duration = Duration::from_millis(50);
 const LOOKS: usize = 10;
 
@@ -21,8 +22,8 @@ impl Terminal {
         Self(terminals())
     }
 
-    /// After SIGHUP: whether the terminal hung up. Without a terminal, or while it is there, the signal asks for the configuration to be read
-    /// again.
+    /// After SIGHUP: whether the terminal hung up. Without a terminal, or while it is there, the
+    /// signal asks for the configuration to be read again.
     pub(super) async fn hangs_up(&self) -> bool {
         for _ in 0..LOOKS {
             if self.is_gone() {
@@ -37,11 +38,18 @@ impl Terminal {
     }
 
     fn is_gone(&self) -> bool {
-        self.0.into_iter().zip(terminals()).any(|(was, is)| was && !is)
+        self.0
+            .into_iter()
+            .zip(terminals())
+            .any(|(was, is)| was && !is)
     }
 }
 
 /// A stream whose terminal hung up is no terminal any more.
 fn terminals() -> [bool; 3] {
-    [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()]
+    [
+        stdin().is_terminal(),
+        stdout().is_terminal(),
+        stderr().is_terminal(),
+    ]
 }

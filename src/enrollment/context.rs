@@ -86,8 +86,8 @@ pub(crate) struct Request {
     /// The method that the token must be of; `None` for any.
     pub method: Option<Method>,
     pub body: EnrollmentRequest,
-    /// The certificates that the connection presented, leaf first. TLS has proven possession of the leaf's key, nothing
-    /// else.
+    /// The certificates that the connection presented, leaf first. TLS has proven possession of the
+    /// leaf's key, nothing else.
     pub chain: Vec<Certificate>,
 }
 
@@ -114,7 +114,8 @@ pub(super) fn unknown() -> Error {
     Error::Refused(Refusal::InvalidEnrollmentToken)
 }
 
-/// Deletes an enrollment, which must still be as it was found, because another request may have used it meanwhile.
+/// Deletes an enrollment, which must still be as it was found, because another request may have
+/// used it meanwhile.
 pub(super) fn use_up(change: &Change<'_, '_>, enrollment: &Record<Enrollment>) -> Result<()> {
     outstanding(change, &enrollment.spec.token)?;
     change.delete(&enrollment.id)
@@ -129,20 +130,37 @@ pub(super) fn parsed(csr: &str) -> Result<Csr> {
 }
 
 /// A client certificate with the key and subject of a request.
-pub(super) fn client_certificate(context: &EnrollmentContext<'_>, csr: &Csr, names: &AlternativeNames) -> Result<Certificate> {
+pub(super) fn client_certificate(
+    context: &EnrollmentContext<'_>,
+    csr: &Csr,
+    names: &AlternativeNames,
+) -> Result<Certificate> {
     let validity = Validity::years(YEARS, context.now.seconds());
-    context.keystore.authority().issue_client(csr, names, validity).map_err(unissued)
+    context
+        .keystore
+        .authority()
+        .issue_client(csr, names, validity)
+        .map_err(unissued)
 }
 
-/// The error for a certificate that was not issued: the request is blamed, unless the authority has expired.
+/// The error for a certificate that was not issued: the request is blamed, unless the authority has
+/// expired.
 pub(crate) fn unissued(reason: pki::Error) -> Error {
     match reason {
-        pki::Error::Expired => Error::Internal("no certificate can be issued: the authority is outside of its validity".into()),
+        pki::Error::Expired => Error::Internal(
+            "no certificate can be issued: the authority is outside of its validity".into(),
+        ),
         _ => unprocessable(),
     }
 }
 
 pub(super) fn outstanding(tx: &Read<'_>, token: &str) -> Result<Record<Enrollment>> {
-    let enrollment = tx.find_by::<Enrollment>("token", token)?.ok_or_else(unknown)?;
-    if enrollment.spec.expires_at < tx.now() { Err(Error::Refused(Refusal::EnrollmentExpired)) } else { Ok(enrollment) }
+    let enrollment = tx
+        .find_by::<Enrollment>("token", token)?
+        .ok_or_else(unknown)?;
+    if enrollment.spec.expires_at < tx.now() {
+        Err(Error::Refused(Refusal::EnrollmentExpired))
+    } else {
+        Ok(enrollment)
+    }
 }

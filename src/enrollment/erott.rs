@@ -1,4 +1,5 @@
-//! Method `erott`: a one-time token and two certificate requests become the certificates of an edge router.
+//! Method `erott`: a one-time token and two certificate requests become the certificates of an edge
+//! router.
 
 use super::{
     context::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up},
@@ -10,10 +11,17 @@ use crate::{
     error::Result,
 };
 
-/// Issues both certificates, records the client certificate at the router and deletes the enrollment.
-pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, body: &EnrollmentRequest) -> Result<Issued> {
+/// Issues both certificates, records the client certificate at the router and deletes the
+/// enrollment.
+pub(crate) async fn redeem(
+    context: &EnrollmentContext<'_>,
+    enrollment: Record<Enrollment>,
+    body: &EnrollmentRequest,
+) -> Result<Issued> {
     let id = enrollment.spec.edge_router_id.clone().ok_or_else(unknown)?;
-    let pair = RouterCsrs::of(body)?.of_edge_router(id.as_str())?.issue(context)?;
+    let pair = RouterCsrs::of(body)?
+        .of_edge_router(id.as_str())?
+        .issue(context)?;
     let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;

@@ -1,5 +1,6 @@
-//! Renewal of a client certificate that this controller issued. A new certificate is issued and waits beside the
-//! current one until its holder confirms that it arrived. Then it replaces the current one, which becomes invalid.
+//! Renewal of a client certificate that this controller issued. A new certificate is issued and
+//! waits beside the current one until its holder confirms that it arrived. Then it replaces the
+//! current one, which becomes invalid.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +8,10 @@ use serde::Serialize;
 use super::context::{EnrollmentContext, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
-    entity::{ApiSession, Authenticator, Credential, Entity, Id, Identity, Record, TypedLookup, authenticator::Unverified, missing},
+    entity::{
+        ApiSession, Authenticator, Credential, Entity, Id, Identity, Record, TypedLookup,
+        authenticator::Unverified, missing,
+    },
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,
@@ -30,13 +34,13 @@ pub(crate) struct Extended {
     client_cert: String,
 }
 
-/// Issues a certificate for the key of the request, with the alternative names of the current one, which `chain` must
-/// present.
+/// Issues a certificate for the key of the request, with the alternative names of the current one,
+/// which `chain` must present.
 ///
 /// # Errors
-/// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] if `chain` has another certificate or none;
-/// [`Refusal::CannotUpdateAuthenticator`] if this controller did not issue the certificate;
-/// [`Refusal::CouldNotProcessCsr`].
+/// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] if `chain` has another
+/// certificate or none; [`Refusal::CannotUpdateAuthenticator`] if this controller did not issue the
+/// certificate; [`Refusal::CouldNotProcessCsr`].
 pub(crate) async fn extend(
     context: &EnrollmentContext<'_>,
     owner: CertificateOwner,
@@ -45,7 +49,10 @@ pub(crate) async fn extend(
     csr: &str,
 ) -> Result<Extended> {
     let leaf = chain.first().ok_or(stranger())?;
-    let current = context.store.read(|tx| own(tx, &id, &owner.identity, Some(&leaf.fingerprint())))?.0;
+    let current = context
+        .store
+        .read(|tx| own(tx, &id, &owner.identity, Some(&leaf.fingerprint())))?
+        .0;
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
@@ -53,31 +60,49 @@ pub(crate) async fn extend(
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     let issued = client_certificate(context, &parsed(csr)?, leaf.names())?;
-    let waiting = Unverified { fingerprint: issued.fingerprint(), pem: issued.pem() };
+    let waiting = Unverified {
+        fingerprint: issued.fingerprint(),
+        pem: issued.pem(),
+    };
     let work = move |change: &Change<'_, '_>| {
         let (now, mut record) = own(change, &id, &owner.identity, None)?;
         if now.fingerprint != current.fingerprint {
             return Err(stranger());
         }
-        record.spec.credential = Credential::Cert { fingerprint: now.fingerprint, pem: now.pem, unverified: Some(waiting) };
+        record.spec.credential = Credential::Cert {
+            fingerprint: now.fingerprint,
+            pem: now.pem,
+            unverified: Some(waiting),
+        };
         change.put(record)
     };
     context.changes.run(work).await?;
-    Ok(Extended { ca: context.keystore.bundle_pem(context.now.seconds()), client_cert: context.keystore.chain_pem(&issued) })
+    Ok(Extended {
+        ca: context.keystore.bundle_pem(context.now.seconds()),
+        client_cert: context.keystore.chain_pem(&issued),
+    })
 }
 
-/// Replaces the current certificate by the one that waits, after its owner has shown that it arrived.
+/// Replaces the current certificate by the one that waits, after its owner has shown that it
+/// arrived.
 ///
 /// # Errors
-/// [`Error::NotFound`] for an unknown authenticator and for that of another identity ([`Error::Unauthorized`] if its
-/// certificate is shown), [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
-/// another certificate.
-pub(crate) async fn confirm(context: &EnrollmentContext<'_>, owner: CertificateOwner, id: Id<Authenticator>, shown: String) -> Result<()> {
+/// [`Error::NotFound`] for an unknown authenticator and for that of another identity
+/// ([`Error::Unauthorized`] if its certificate is shown), [`Refusal::CannotUpdateAuthenticator`] if
+/// none waits, [`Refusal::InvalidClientCert`] for another certificate.
+pub(crate) async fn confirm(
+    context: &EnrollmentContext<'_>,
+    owner: CertificateOwner,
+    id: Id<Authenticator>,
+    shown: String,
+) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
         let fingerprint = shown.as_ref().map(Certificate::fingerprint);
         let (old, mut record) = own(change, &id, &owner.identity, fingerprint.as_deref())?;
-        let waiting = old.unverified.ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;
+        let waiting = old
+            .unverified
+            .ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;
         let shown = shown.filter(|shown| shown.fingerprint() == waiting.fingerprint);
         let shown = shown.ok_or(Error::Refused(Refusal::InvalidClientCert))?;
         record.spec.credential = Credential::certificate(&shown);
@@ -96,16 +121,37 @@ struct Current {
     unverified: Option<Unverified>,
 }
 
-/// An authenticator of this identity, which must be a certificate. An authenticator of another identity counts as unknown,
-/// except to a caller who shows its certificate; `shown` is the fingerprint of the shown certificate.
-fn own(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, shown: Option<&str>) -> Result<(Current, Record<Authenticator>)> {
+/// An authenticator of this identity, which must be a certificate. An authenticator of another
+/// identity counts as unknown, except to a caller who shows its certificate; `shown` is the
+/// fingerprint of the shown certificate.
+fn own(
+    tx: &Read<'_>,
+    id: &Id<Authenticator>,
+    identity: &Id<Identity>,
+    shown: Option<&str>,
+) -> Result<(Current, Record<Authenticator>)> {
     let record = tx.get(id)?;
     if record.spec.identity_id != *identity {
         let is_known = shown.is_some() && record.spec.credential.fingerprint() == shown;
-        return Err(if is_known { stranger() } else { missing(Authenticator::KIND, id) });
+        return Err(if is_known {
+            stranger()
+        } else {
+            missing(Authenticator::KIND, id)
+        });
     }
     match record.spec.credential.clone() {
-        Credential::Cert { fingerprint, pem, unverified } => Ok((Current { fingerprint, pem, unverified }, record)),
+        Credential::Cert {
+            fingerprint,
+            pem,
+            unverified,
+        } => Ok((
+            Current {
+                fingerprint,
+                pem,
+                unverified,
+            },
+            record,
+        )),
         Credential::Updb { .. } => Err(Error::Refused(Refusal::CannotUpdateAuthenticator)),
     }
 }

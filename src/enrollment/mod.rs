@@ -1,10 +1,11 @@
-//! Enrollment: one-time tokens and certificates of third-party authorities are redeemed for credentials, and
-//! certificates of the controller are renewed.
+//! Enrollment: one-time tokens and certificates of third-party authorities are redeemed for
+//! credentials, and certificates of the controller are renewed.
 //!
-//! Not here: issuing the tokens (`change/enrollment.rs`), the content of certificates (`pki/`), trust
-//! (`authentication/trust.rs`). Start at [`redeem`]; each method has a file of its name. Invariant: an error leaves the
-//! enrollment unchanged, success deletes it, in the same transaction that stores the credential. Slow steps (requests,
-//! signatures, passwords) run before the transaction, which checks their preconditions again.
+//! Not here: issuing the tokens (`change/enrollment.rs`), the content of certificates (`pki/`),
+//! trust (`authentication/trust.rs`). Start at [`redeem`]; each method has a file of its name.
+//! Invariant: an error leaves the enrollment unchanged, success deletes it, in the same transaction
+//! that stores the credential. Slow steps (requests, signatures, passwords) run before the
+//! transaction, which checks their preconditions again.
 
 mod ca;
 mod context;
@@ -18,9 +19,14 @@ mod trott;
 mod updb;
 
 pub(crate) use ca::enroll as enroll_by_certificate;
-pub(crate) use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
+pub(crate) use context::{
+    EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued,
+};
 pub(crate) use reserved::Reserved;
-pub(crate) use router::{Renewing, confirm as confirm_router, extend as extend_router, offer as offer_router, used as used_by_router};
+pub(crate) use router::{
+    Renewing, confirm as confirm_router, extend as extend_router, offer as offer_router,
+    used as used_by_router,
+};
 
 use self::context::{outstanding, unknown};
 use crate::{entity::enrollment::Method, error::Result};
@@ -35,8 +41,15 @@ pub(crate) async fn redeem(context: &EnrollmentContext<'_>, request: Request) ->
     if request.method.is_some_and(|meant| meant != method) {
         return Err(unknown());
     }
-    let known = enrollment.spec.identity_id.as_ref().map(|identity| context.changes.known_as(identity));
-    let context = &EnrollmentContext { changes: known.as_ref().unwrap_or(context.changes), ..*context };
+    let known = enrollment
+        .spec
+        .identity_id
+        .as_ref()
+        .map(|identity| context.changes.known_as(identity));
+    let context = &EnrollmentContext {
+        changes: known.as_ref().unwrap_or(context.changes),
+        ..*context
+    };
     match method {
         Method::Ott => ott::redeem(context, enrollment, &request.body).await,
         Method::OttCa => ottca::redeem(context, enrollment, &request.chain).await,

@@ -14,16 +14,31 @@ use crate::{
 };
 
 /// Stores the presented certificate as an authenticator and deletes the enrollment.
-pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
+pub(crate) async fn redeem(
+    context: &EnrollmentContext<'_>,
+    enrollment: Record<Enrollment>,
+    chain: &[Certificate],
+) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
     let ca = context.store.read(|tx| usable(tx, &id))?;
     let refused = Error::Refused(Refusal::CertFailedValidation);
-    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, ChainPolicy::of_enrollment(context.now.seconds())).is_some())
-    else {
+    let Some(leaf) = chain.first().filter(|_| {
+        trust::above(
+            vec![ca],
+            chain,
+            ChainPolicy::of_enrollment(context.now.seconds()),
+        )
+        .is_some()
+    }) else {
         return Err(refused);
     };
-    let wanted = NewAuthenticator { identity, credential: Credential::certificate(leaf), ca: Some(id.clone()), tags: Tags::default() };
+    let wanted = NewAuthenticator {
+        identity,
+        credential: Credential::certificate(leaf),
+        ca: Some(id.clone()),
+        tags: Tags::default(),
+    };
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;
         usable(change, &id)?;

@@ -1,7 +1,10 @@
-//! Common steps for both kinds of routers: they send two requests, for a client and a server certificate, to enroll and
-//! to renew both.
+//! Common steps for both kinds of routers: they send two requests, for a client and a server
+//! certificate, to enroll and to renew both.
 
-use super::context::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
+use super::context::{
+    EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued,
+    unprocessable,
+};
 use crate::{
     change::Change,
     entity::{EdgeRouter, Entity, Id, Record, TransitRouter, TypedLookup, edge_router::State},
@@ -25,15 +28,24 @@ impl RouterCsrs {
     /// Reads the members `certCsr` and `serverCertCsr`.
     ///
     /// # Errors
-    /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if one is not a request.
+    /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if
+    /// one is not a request.
     pub(crate) fn of(body: &EnrollmentRequest) -> Result<Self> {
-        let texts = body.members().and_then(|sent| sent.cert_csr.as_ref()?.text().zip(sent.server_cert_csr.as_ref()?.text()));
+        let texts = body.members().and_then(|sent| {
+            sent.cert_csr
+                .as_ref()?
+                .text()
+                .zip(sent.server_cert_csr.as_ref()?.text())
+        });
         let (client, server) = texts.ok_or(Error::Refused(Refusal::MissingOrInvalidCsr))?;
         Self::parse(client, server)
     }
 
     fn parse(client: &str, server: &str) -> Result<Self> {
-        Ok(Self { client: parsed(client)?, server: parsed(server)? })
+        Ok(Self {
+            client: parsed(client)?,
+            server: parsed(server)?,
+        })
     }
 
     /// For edge routers: the common name of the client request must be the router's id.
@@ -41,31 +53,45 @@ impl RouterCsrs {
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`] if the common name is another one.
     pub(crate) fn of_edge_router(self, id: &str) -> Result<Self> {
-        if self.client.subject().common_name().as_deref() == Some(id) { Ok(self) } else { Err(unprocessable()) }
+        if self.client.subject().common_name().as_deref() == Some(id) {
+            Ok(self)
+        } else {
+            Err(unprocessable())
+        }
     }
 
-    /// For transit routers: the common name of the client certificate is set to the router's id, whatever was
-    /// requested.
+    /// For transit routers: the common name of the client certificate is set to the router's id,
+    /// whatever was requested.
     ///
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`] if the subject cannot be read.
     pub(crate) fn of_transit_router(self, id: &str) -> Result<Self> {
-        let client = self.client.with_common_name(id).map_err(|_| unprocessable())?;
+        let client = self
+            .client
+            .with_common_name(id)
+            .map_err(|_| unprocessable())?;
         Ok(Self { client, ..self })
     }
 
-    /// Issues both certificates, each with the alternative names of its request, because routers know their own
-    /// addresses.
+    /// Issues both certificates, each with the alternative names of its request, because routers
+    /// know their own addresses.
     ///
     /// # Errors
-    /// [`Refusal::CouldNotProcessCsr`] for names that are not allowed in a certificate, [`Error::Invalid`] for a name
-    /// of the controller.
+    /// [`Refusal::CouldNotProcessCsr`] for names that are not allowed in a certificate,
+    /// [`Error::Invalid`] for a name of the controller.
     pub(crate) fn issue(&self, context: &EnrollmentContext<'_>) -> Result<Pair> {
         context.reserved.admits("certCsr", &self.client)?;
         context.reserved.admits("serverCertCsr", &self.server)?;
         let validity = Validity::years(YEARS, context.now.seconds());
-        let server = context.keystore.authority().issue_server(&self.server, self.server.names(), validity).map_err(unissued)?;
-        Ok(Pair { client: client_certificate(context, &self.client, self.client.names())?, server })
+        let server = context
+            .keystore
+            .authority()
+            .issue_server(&self.server, self.server.names(), validity)
+            .map_err(unissued)?;
+        Ok(Pair {
+            client: client_certificate(context, &self.client, self.client.names())?,
+            server,
+        })
     }
 }
 
@@ -81,40 +107,74 @@ impl Pair {
         }
     }
 
-    /// Records the new certificates in the state of the router; its previous certificate becomes invalid. If not
-    /// `keep`, the certificate itself is not stored, as for transit routers.
+    /// Records the new certificates in the state of the router; its previous certificate becomes
+    /// invalid. If not `keep`, the certificate itself is not stored, as for transit routers.
     pub(crate) fn enter(&self, state: &mut State, keep: bool) {
-        let (fingerprint, cert_pem) = (Some(self.client.fingerprint()), keep.then(|| self.client.pem()));
-        *state = State { is_verified: true, fingerprint, cert_pem, ..State::default() };
+        let (fingerprint, cert_pem) = (
+            Some(self.client.fingerprint()),
+            keep.then(|| self.client.pem()),
+        );
+        *state = State {
+            is_verified: true,
+            fingerprint,
+            cert_pem,
+            ..State::default()
+        };
     }
 }
 
-/// Renews both certificates of the router that presents its client certificate. The previous one becomes invalid at
-/// once.
+/// Renews both certificates of the router that presents its client certificate. The previous one
+/// becomes invalid at once.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] if the certificate is not a router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`],
-/// [`Error::Invalid`] for a name of the controller.
-pub(crate) async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
+/// [`Error::Unauthorized`] if the certificate is not a router's, [`Refusal::RouterCsr`],
+/// [`Refusal::RouterCommonName`], [`Error::Invalid`] for a name of the controller.
+pub(crate) async fn extend(
+    context: &EnrollmentContext<'_>,
+    chain: &[Certificate],
+    client: &str,
+    server: &str,
+) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
     let found = context.store.read(|tx| {
-        let edge = tx.find_by::<EdgeRouter>("fingerprint", &fingerprint)?.map(|router| router.id);
-        let transit = if edge.is_none() { tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?.map(|router| router.id) } else { None };
+        let edge = tx
+            .find_by::<EdgeRouter>("fingerprint", &fingerprint)?
+            .map(|router| router.id);
+        let transit = if edge.is_none() {
+            tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?
+                .map(|router| router.id)
+        } else {
+            None
+        };
         Ok((edge, transit))
     })?;
-    let unreadable = |reason| if let Error::Refused(_) = reason { Error::Refused(Refusal::RouterCsr) } else { reason };
+    let unreadable = |reason| {
+        if let Error::Refused(_) = reason {
+            Error::Refused(Refusal::RouterCsr)
+        } else {
+            reason
+        }
+    };
     let asked = || RouterCsrs::parse(client, server).map_err(unreadable);
     let requests = match &found {
-        (Some(id), _) => asked()?.of_edge_router(id.as_str()).map_err(|_| Error::Refused(Refusal::RouterCommonName))?,
-        (_, Some(id)) => asked()?.of_transit_router(id.as_str()).map_err(unreadable)?,
+        (Some(id), _) => asked()?
+            .of_edge_router(id.as_str())
+            .map_err(|_| Error::Refused(Refusal::RouterCommonName))?,
+        (_, Some(id)) => asked()?
+            .of_transit_router(id.as_str())
+            .map_err(unreadable)?,
         (None, None) => return Err(nobody),
     };
     let pair = requests.issue(context).map_err(unreadable)?;
     let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| match found {
-        (Some(id), _) => renew::<EdgeRouter>(change, &id, &fingerprint, |state| pair.enter(state, true)),
-        (_, Some(id)) => renew::<TransitRouter>(change, &id, &fingerprint, |state| pair.enter(state, false)),
+        (Some(id), _) => {
+            renew::<EdgeRouter>(change, &id, &fingerprint, |state| pair.enter(state, true))
+        }
+        (_, Some(id)) => {
+            renew::<TransitRouter>(change, &id, &fingerprint, |state| pair.enter(state, false))
+        }
         (None, None) => Ok(()),
     };
     context.changes.run(work).await?;
@@ -122,8 +182,15 @@ pub(crate) async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate
 }
 
 /// Stores the new state of a router, if the presented certificate is still its current one.
-fn renew<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, shown: &str, enter: impl FnOnce(&mut State)) -> Result<()> {
-    let current = change.find(id)?.filter(|router: &Record<E>| router.state.fingerprint.as_deref() == Some(shown));
+fn renew<E: Entity<State = State>>(
+    change: &Change<'_, '_>,
+    id: &Id<E>,
+    shown: &str,
+    enter: impl FnOnce(&mut State),
+) -> Result<()> {
+    let current = change
+        .find(id)?
+        .filter(|router: &Record<E>| router.state.fingerprint.as_deref() == Some(shown));
     let mut router = current.ok_or(Error::Unauthorized { anonymous: false })?;
     enter(&mut router.state);
     change.act_for_client();
@@ -137,8 +204,8 @@ pub(crate) enum Renewing {
     Transit(Id<TransitRouter>),
 }
 
-/// Issues both certificates again for a connected router. The client certificate becomes the current one with [`confirm`], or at once if
-/// `is_confirmed`.
+/// Issues both certificates again for a connected router. The client certificate becomes the
+/// current one with [`confirm`], or at once if `is_confirmed`.
 ///
 /// # Errors
 /// As in [`extend`]; [`Error::NotFound`] if the router was deleted.
@@ -157,7 +224,10 @@ pub(crate) async fn offer(
     let given = pair.handed_out(context);
     let keep = matches!(router, Renewing::Edge(_));
     let enter = move |state: &mut State| {
-        (state.unverified_fingerprint, state.unverified_cert_pem) = (Some(pair.client.fingerprint()), keep.then(|| pair.client.pem()));
+        (state.unverified_fingerprint, state.unverified_cert_pem) = (
+            Some(pair.client.fingerprint()),
+            keep.then(|| pair.client.pem()),
+        );
         if is_confirmed {
             swap(state);
         }
@@ -167,17 +237,28 @@ pub(crate) async fn offer(
     Ok(given)
 }
 
-/// Makes the client certificate that waits the current one. The previous one stays valid until the router connects with the new one,
-/// because the router may not know of the change.
+/// Makes the client certificate that waits the current one. The previous one stays valid until the
+/// router connects with the new one, because the router may not know of the change.
 ///
 /// # Errors
-/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if `shown` is neither certificate.
-pub(crate) async fn confirm(context: &EnrollmentContext<'_>, router: &Renewing, shown: &str) -> Result<()> {
+/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if `shown` is
+/// neither certificate.
+pub(crate) async fn confirm(
+    context: &EnrollmentContext<'_>,
+    router: &Renewing,
+    shown: &str,
+) -> Result<()> {
     let invalid = || Error::Refused(Refusal::InvalidClientCert);
-    let shown = Some(Certificate::first(shown).map_err(|_| invalid())?.fingerprint());
+    let shown = Some(
+        Certificate::first(shown)
+            .map_err(|_| invalid())?
+            .fingerprint(),
+    );
     let enter = move |state: &mut State| {
         if state.fingerprint != shown {
-            (state.unverified_fingerprint == shown).then_some(()).ok_or_else(invalid)?;
+            (state.unverified_fingerprint == shown)
+                .then_some(())
+                .ok_or_else(invalid)?;
             swap(state);
         }
         Ok(())
@@ -188,8 +269,13 @@ pub(crate) async fn confirm(context: &EnrollmentContext<'_>, router: &Renewing, 
 /// Records that a router has connected with this certificate: it becomes the only one.
 ///
 /// # Errors
-/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if it has other certificates.
-pub(crate) async fn used(context: &EnrollmentContext<'_>, router: &Renewing, fingerprint: String) -> Result<()> {
+/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if it has other
+/// certificates.
+pub(crate) async fn used(
+    context: &EnrollmentContext<'_>,
+    router: &Renewing,
+    fingerprint: String,
+) -> Result<()> {
     let enter = move |state: &mut State| {
         if state.unverified_fingerprint.as_ref() == Some(&fingerprint) {
             swap(state);
@@ -221,7 +307,11 @@ async fn alter(
     context.changes.run(work).await
 }
 
-fn enter_into<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, enter: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+fn enter_into<E: Entity<State = State>>(
+    change: &Change<'_, '_>,
+    id: &Id<E>,
+    enter: impl FnOnce(&mut State) -> Result<()>,
+) -> Result<()> {
     let mut router = change.get(id)?;
     // A router that is to enroll again has no certificate to renew.
     if !router.state.is_verified {

@@ -1,4 +1,5 @@
-//! The access that changes gave and took: numbers of pairs (who may use what), and some of them by name.
+//! The access that changes gave and took: numbers of pairs (who may use what), and some of them by
+//! name.
 //!
 //! Not here: how it is computed (`access/`).
 
@@ -64,7 +65,8 @@ pub struct AccessChange {
     pub first: u64,
     /// The sequence of the last row of the changes that affects access.
     pub last: u64,
-    /// The number of changes. It is more than one if changes came faster than they could be processed one by one.
+    /// The number of changes. It is more than one if changes came faster than they could be
+    /// processed one by one.
     pub changes: u64,
     /// What may be used after the changes and not before.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
@@ -83,7 +85,14 @@ impl AccessChange {
 
 impl Pairs {
     fn all(&self) -> impl Iterator<Item = &PairCount<Named>> {
-        [&self.dial, &self.bind, &self.identity_routers, &self.service_routers].into_iter().flatten()
+        [
+            &self.dial,
+            &self.bind,
+            &self.identity_routers,
+            &self.service_routers,
+        ]
+        .into_iter()
+        .flatten()
     }
 
     fn is_empty(&self) -> bool {
@@ -92,12 +101,18 @@ impl Pairs {
 
     /// The ids and names of the named users.
     pub fn who(&self) -> Value<'_> {
-        self.all().flat_map(|count| &count.who.first).flat_map(Named::words).collect()
+        self.all()
+            .flat_map(|count| &count.who.first)
+            .flat_map(Named::words)
+            .collect()
     }
 
     /// The ids and names of what is used.
     pub fn what(&self) -> Value<'_> {
-        self.all().flat_map(|count| &count.what.first).flat_map(Named::words).collect()
+        self.all()
+            .flat_map(|count| &count.what.first)
+            .flat_map(Named::words)
+            .collect()
     }
 }
 

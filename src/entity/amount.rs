@@ -16,22 +16,39 @@ pub struct Amount {
 impl Amount {
     /// The size of a list of texts.
     pub fn of_texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Self {
-        texts.into_iter().fold(Self::default(), |sum, text| Self { entries: sum.entries + 1, bytes: sum.bytes + text.as_ref().len() })
+        texts.into_iter().fold(Self::default(), |sum, text| Self {
+            entries: sum.entries + 1,
+            bytes: sum.bytes + text.as_ref().len(),
+        })
     }
 
-    /// Rejects a member that exceeds `maximum`, unless it was as large `before`: a record stored under a higher limit can
-    /// still be edited.
+    /// Rejects a member that exceeds `maximum`, unless it was as large `before`: a record stored
+    /// under a higher limit can still be edited.
     ///
     /// # Errors
     /// [`Error::Invalid`] that names the member.
     pub fn check(self, member: &str, before: Self, maximum: &AmountLimit) -> Result<()> {
-        let AmountLimit { amount, entries_key, bytes_key } = maximum;
+        let AmountLimit {
+            amount,
+            entries_key,
+            bytes_key,
+        } = maximum;
         for (given, before, maximum, unit, key) in [
-            (self.entries, before.entries, amount.entries, "entries", entries_key),
+            (
+                self.entries,
+                before.entries,
+                amount.entries,
+                "entries",
+                entries_key,
+            ),
             (self.bytes, before.bytes, amount.bytes, "bytes", bytes_key),
         ] {
             if given > maximum.max(before) {
-                return Err(Error::invalid(member, format!("may have at most {maximum} {unit} ({key})"), format!("{given} {unit}")));
+                return Err(Error::invalid(
+                    member,
+                    format!("may have at most {maximum} {unit} ({key})"),
+                    format!("{given} {unit}"),
+                ));
             }
         }
         Ok(())
@@ -49,11 +66,25 @@ pub struct AmountLimit {
 impl AmountLimit {
     /// The limits for administrators.
     pub fn of(&MemberLimits { entries, bytes, .. }: &MemberLimits) -> Self {
-        Self { amount: Amount { entries, bytes }, entries_key: "members.entries", bytes_key: "members.bytes" }
+        Self {
+            amount: Amount { entries, bytes },
+            entries_key: "members.entries",
+            bytes_key: "members.bytes",
+        }
     }
 
     /// The limits for clients of the client interface.
-    pub fn of_clients(&MemberLimits { client_entries: entries, client_bytes: bytes, .. }: &MemberLimits) -> Self {
-        Self { amount: Amount { entries, bytes }, entries_key: "members.client-entries", bytes_key: "members.client-bytes" }
+    pub fn of_clients(
+        &MemberLimits {
+            client_entries: entries,
+            client_bytes: bytes,
+            ..
+        }: &MemberLimits,
+    ) -> Self {
+        Self {
+            amount: Amount { entries, bytes },
+            entries_key: "members.client-entries",
+            bytes_key: "members.client-bytes",
+        }
     }
 }

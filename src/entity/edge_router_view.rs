@@ -34,25 +34,42 @@ pub struct View {
 }
 
 impl Entity for EdgeRouter {
-    const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers", noun: "edge router" };
+    const KIND: Kind = Kind {
+        name: "edgeRouter",
+        path: "edge-routers",
+        noun: "edge router",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
+        Field::unique("fingerprint", Type::Text, |r| {
+            r.state.fingerprint.as_ref().into()
+        }),
         Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
         Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
-        Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+        Field::indexed("roleAttributes", Type::Set, |r| {
+            (&r.spec.role_attributes).into()
+        }),
         Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
-        Field::plain("isTunnelerEnabled", Type::Bool, |r| r.spec.is_tunneler_enabled.into()),
-        Field::asked("connected", Type::Bool, |r, lookup| lookup.router_info(r.id.as_str()).is_some().into()),
-        Field::asked("online", Type::Bool, |r, lookup| lookup.router_info(r.id.as_str()).is_some().into()),
+        Field::plain("isTunnelerEnabled", Type::Bool, |r| {
+            r.spec.is_tunneler_enabled.into()
+        }),
+        Field::asked("connected", Type::Bool, |r, lookup| {
+            lookup.router_info(r.id.as_str()).is_some().into()
+        }),
+        Field::asked("online", Type::Bool, |r, lookup| {
+            lookup.router_info(r.id.as_str()).is_some().into()
+        }),
     ];
     const LINKS: &'static [&'static str] = &["edge-router-policies"];
     type View = View;
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let is_taken = lookup.any(TransitRouter::KIND, "name", &self.name)?;
-        let taken = || Error::Duplicate { field: "name".into(), value: self.name.clone() };
+        let taken = || Error::Duplicate {
+            field: "name".into(),
+            value: self.name.clone(),
+        };
         Error::all([
             self.role_attributes.check_attributes(),
             self.app_data.check_scalars("appData"),
@@ -61,7 +78,10 @@ impl Entity for EdgeRouter {
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
-        vec![("roleAttributes", self.role_attributes.amount()), ("appData", self.app_data.amount())]
+        vec![
+            ("roleAttributes", self.role_attributes.amount()),
+            ("appData", self.app_data.amount()),
+        ]
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
@@ -70,9 +90,18 @@ impl Entity for EdgeRouter {
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let link = lookup.router_info(record.id.as_str());
-        let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
+        let State {
+            is_verified,
+            fingerprint,
+            cert_pem,
+            unverified_fingerprint,
+            unverified_cert_pem,
+        } = record.state.clone();
         Ok(View {
-            version_info: link.as_ref().map(|link| link.version.clone()).unwrap_or_default(),
+            version_info: link
+                .as_ref()
+                .map(|link| link.version.clone())
+                .unwrap_or_default(),
             common: Common::with(record, link),
             role_attributes: record.spec.role_attributes.clone(),
             is_verified,
@@ -81,7 +110,12 @@ impl Entity for EdgeRouter {
             cert_pem,
             unverified_fingerprint,
             unverified_cert_pem,
-            enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, lookup)?,
+            enrollment: RouterEnrollment::of(
+                "edgeRouter",
+                record.id.as_str(),
+                is_verified,
+                lookup,
+            )?,
         })
     }
 }

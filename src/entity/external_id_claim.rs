@@ -12,8 +12,8 @@ const CRITERIA: &str = "externalIdClaim.matcherCriteria";
 /// The certificate of a TLS handshake has less than 64 KiB, so that it does not hold more parts.
 const MAX_INDEX: i64 = 65_535;
 
-/// Where a certificate holds an external id: candidates from `location` are filtered by `matcher` and split by
-/// `parser`; `index` selects one of the results.
+/// Where a certificate holds an external id: candidates from `location` are filtered by `matcher`
+/// and split by `parser`; `index` selects one of the results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalIdClaim {
@@ -60,10 +60,13 @@ pub enum ClaimParser {
 }
 
 impl ExternalIdClaim {
-    /// The external id in a certificate; `None` if it has none, or the claim cannot match any certificate. A
-    /// certificate without a common name has an empty one.
+    /// The external id in a certificate; `None` if it has none, or the claim cannot match any
+    /// certificate. A certificate without a common name has an empty one.
     pub fn of(&self, certificate: &Certificate) -> Option<String> {
-        let kept = self.candidates(certificate).into_iter().filter_map(|candidate| self.matched(candidate));
+        let kept = self
+            .candidates(certificate)
+            .into_iter()
+            .filter_map(|candidate| self.matched(candidate));
         let at = usize::try_from(self.index).ok()?;
         match self.parser {
             ClaimParser::None => kept.into_iter().nth(at),
@@ -72,14 +75,17 @@ impl ExternalIdClaim {
         }
     }
 
-    /// The members by which the claim matches no certificate. A blank suffix or separator, and a prefix of a URI, are recorded as accepted.
+    /// The members by which the claim matches no certificate. A blank suffix or separator, and a
+    /// prefix of a URI, are recorded as accepted.
     pub(crate) fn unmatchable(&self) -> Vec<Unmatchable> {
         let (criteria, mut found) = (self.matcher_criteria.as_str(), Vec::new());
         let (is_uri, matcher) = (self.location == ClaimLocation::SanUri, self.matcher);
         let blank = "must not be blank: nothing matches it";
         match matcher {
             ClaimMatcher::All => {}
-            ClaimMatcher::Suffix if criteria.is_empty() => found.push(Unmatchable::accepted(CRITERIA, blank, "")),
+            ClaimMatcher::Suffix if criteria.is_empty() => {
+                found.push(Unmatchable::accepted(CRITERIA, blank, ""))
+            }
             _ if criteria.is_empty() => found.push(Unmatchable::refused(CRITERIA, blank, "")),
             ClaimMatcher::Scheme if !is_scheme(criteria) => {
                 let reason = "must be a scheme, such as spiffe: letters, digits, plus, minus and dot, without a colon";
@@ -87,20 +93,38 @@ impl ExternalIdClaim {
             }
             ClaimMatcher::Scheme | ClaimMatcher::Prefix | ClaimMatcher::Suffix => {}
         }
-        let only_scheme = "must be ALL or SCHEME for a SAN_URI: of a URI only the scheme is matched";
+        let only_scheme =
+            "must be ALL or SCHEME for a SAN_URI: of a URI only the scheme is matched";
         match matcher {
-            ClaimMatcher::Prefix if is_uri => found.push(Unmatchable::accepted("externalIdClaim.matcher", only_scheme, "PREFIX")),
-            ClaimMatcher::Suffix if is_uri => found.push(Unmatchable::refused("externalIdClaim.matcher", only_scheme, "SUFFIX")),
+            ClaimMatcher::Prefix if is_uri => found.push(Unmatchable::accepted(
+                "externalIdClaim.matcher",
+                only_scheme,
+                "PREFIX",
+            )),
+            ClaimMatcher::Suffix if is_uri => found.push(Unmatchable::refused(
+                "externalIdClaim.matcher",
+                only_scheme,
+                "SUFFIX",
+            )),
             _ => {}
         }
         if self.parser == ClaimParser::Split && self.parser_criteria.is_empty() {
-            found.push(Unmatchable::accepted("externalIdClaim.parserCriteria", "must not be blank: nothing is split at it", ""));
+            found.push(Unmatchable::accepted(
+                "externalIdClaim.parserCriteria",
+                "must not be blank: nothing is split at it",
+                "",
+            ));
         }
-        let is_single = self.parser == ClaimParser::None && self.location == ClaimLocation::CommonName;
+        let is_single =
+            self.parser == ClaimParser::None && self.location == ClaimLocation::CommonName;
         let most = if is_single { 0 } else { MAX_INDEX };
         if self.index > most {
             let reason = format!("must be at most {most}: no certificate holds more there");
-            found.push(Unmatchable::refused("externalIdClaim.index", reason, self.index.to_string()));
+            found.push(Unmatchable::refused(
+                "externalIdClaim.index",
+                reason,
+                self.index.to_string(),
+            ));
         }
         found
     }
@@ -108,7 +132,9 @@ impl ExternalIdClaim {
     fn candidates(&self, certificate: &Certificate) -> Vec<String> {
         let names = certificate.names();
         match self.location {
-            ClaimLocation::CommonName => vec![certificate.subject().common_name().unwrap_or_default()],
+            ClaimLocation::CommonName => {
+                vec![certificate.subject().common_name().unwrap_or_default()]
+            }
             ClaimLocation::SanUri => names.uris.iter().map(|uri| lower_scheme(uri)).collect(),
             ClaimLocation::SanEmail => names.emails.clone(),
         }
@@ -120,7 +146,9 @@ impl ExternalIdClaim {
             (ClaimMatcher::All, _) => Some(candidate),
             _ if wanted.is_empty() => None,
             (ClaimMatcher::Scheme, ClaimLocation::SanUri) => {
-                let fits = candidate.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted));
+                let fits = candidate
+                    .split_once(':')
+                    .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted));
                 fits.then_some(candidate)
             }
             // Of a URI only the scheme can be matched.
@@ -131,13 +159,18 @@ impl ExternalIdClaim {
     }
 
     fn parts(&self, text: &str) -> Vec<String> {
-        text.split(self.parser_criteria.as_str()).map(str::to_owned).collect()
+        text.split(self.parser_criteria.as_str())
+            .map(str::to_owned)
+            .collect()
     }
 }
 
 /// Whether a text is a scheme (RFC 3986 section 3.1).
 fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// RFC 3986 section 3.1: schemes are case-insensitive, and the normal form is lower case.

@@ -1,8 +1,8 @@
 //! The history: what happened to which record, and who did it.
 //!
-//! Here: the content of its rows, and the names that filter them. What is logged of a kind is [`Logged`] (`logged.rs`).
-//! Not here: how rows are stored and chained (`store/history/log.rs`). Invariant: no row contains a secret; a kind names
-//! its secrets in [`Entity::LOGGED`].
+//! Here: the content of its rows, and the names that filter them. What is logged of a kind is
+//! [`Logged`] (`logged.rs`). Not here: how rows are stored and chained (`store/history/log.rs`).
+//! Invariant: no row contains a secret; a kind names its secrets in [`Entity::LOGGED`].
 
 use std::borrow::Cow;
 
@@ -47,7 +47,8 @@ pub struct Author {
     /// The address that the request came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Whether it is a client that has no right to change anything but what is its own. Rows do not show it; it chooses their class.
+    /// Whether it is a client that has no right to change anything but what is its own. Rows do not
+    /// show it; it chooses their class.
     #[serde(skip)]
     pub is_client: bool,
 }
@@ -86,27 +87,45 @@ impl Who {
 impl Author {
     /// A command on the host.
     pub fn local() -> Self {
-        Self { who: Who::Local, ..Self::default() }
+        Self {
+            who: Who::Local,
+            ..Self::default()
+        }
     }
 
     /// More than one author.
     pub fn several() -> Self {
-        Self { who: Who::Several, ..Self::default() }
+        Self {
+            who: Who::Several,
+            ..Self::default()
+        }
     }
 
     /// A request whose author is not known yet.
     pub fn remote(address: Option<String>) -> Self {
-        Self { who: Who::Anonymous, address, ..Self::default() }
+        Self {
+            who: Who::Anonymous,
+            address,
+            ..Self::default()
+        }
     }
 
     /// The same author, as a client that changes what is its own.
     pub(crate) fn into_client(self) -> Self {
-        Self { is_client: true, ..self }
+        Self {
+            is_client: true,
+            ..self
+        }
     }
 
     /// The same author, now known as this identity; with its name, if that is known.
     pub fn known_as(self, identity: &Id<Identity>, name: Option<&str>) -> Self {
-        Self { who: Who::Identity, identity: Some(identity.to_string()), name: name.map(str::to_owned), ..self }
+        Self {
+            who: Who::Identity,
+            identity: Some(identity.to_string()),
+            name: name.map(str::to_owned),
+            ..self
+        }
     }
 }
 
@@ -123,7 +142,8 @@ pub struct HistoryEntry {
     pub access: Option<Box<AccessChange>>,
 }
 
-/// What log-ins have in common that are counted together: a client may repeat them as often as it likes.
+/// What log-ins have in common that are counted together: a client may repeat them as often as it
+/// likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct VisitKey<'v> {
     /// Whether it is the end of a session.
@@ -134,15 +154,28 @@ pub(crate) struct VisitKey<'v> {
 }
 
 impl HistoryEntry {
-    /// What this log-in has in common with others; also of a log-out, unless somebody else ended the session. `None` for other actions.
+    /// What this log-in has in common with others; also of a log-out, unless somebody else ended
+    /// the session. `None` for other actions.
     pub(crate) fn visit(&self, by: &Author) -> Option<VisitKey<'_>> {
         let (goes, members) = match self.action {
             Action::Login => (false, self.after.as_ref()?),
-            Action::Logout if by.who == Who::System || by.session.as_ref() == Some(&self.id) => (true, self.before.as_ref()?),
+            Action::Logout if by.who == Who::System || by.session.as_ref() == Some(&self.id) => {
+                (true, self.before.as_ref()?)
+            }
             _ => return None,
         };
-        let text = |member: &str| members.get(member).and_then(Json::as_str).unwrap_or_default();
-        Some(VisitKey { goes, identity: text("identityId"), authenticator: text("authenticatorId"), address: text("ipAddress") })
+        let text = |member: &str| {
+            members
+                .get(member)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        };
+        Some(VisitKey {
+            goes,
+            identity: text("identityId"),
+            authenticator: text("authenticatorId"),
+            address: text("ipAddress"),
+        })
     }
 
     /// Removes from the row of a log-in or log-out which credential and which address it was.
@@ -154,21 +187,39 @@ impl HistoryEntry {
 
     /// An action on a record of kind `E` without further details.
     pub fn to<E: Entity>(action: Action, id: &str) -> Self {
-        Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None, access: None }
+        Self {
+            action,
+            kind: E::KIND.name,
+            id: id.into(),
+            name: None,
+            before: None,
+            after: None,
+            access: None,
+        }
     }
 
-    /// The change of a record from `old` to `new`, one of which may be absent. `None` if the change is not logged.
+    /// The change of a record from `old` to `new`, one of which may be absent. `None` if the change
+    /// is not logged.
     ///
     /// # Errors
     /// [`Error::Internal`] if a member has no JSON form, which is a defect.
     pub fn of<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<Option<Self>> {
-        let Some(record) = new.or(old) else { return Ok(None) };
+        let Some(record) = new.or(old) else {
+            return Ok(None);
+        };
         let (action, [before, after]) = match (&E::LOGGED, old, new) {
             (Logged::Nothing, ..) | (Logged::Visits { .. }, Some(_), Some(_)) => return Ok(None),
-            (Logged::Visits { comes, shown, .. }, None, _) => (*comes, [None, new.map(|new| visible(new, shown)).transpose()?]),
-            (Logged::Visits { goes, shown, .. }, Some(old), None) => (*goes, [Some(visible(old, shown)?), None]),
+            (Logged::Visits { comes, shown, .. }, None, _) => (
+                *comes,
+                [None, new.map(|new| visible(new, shown)).transpose()?],
+            ),
+            (Logged::Visits { goes, shown, .. }, Some(old), None) => {
+                (*goes, [Some(visible(old, shown)?), None])
+            }
             (Logged::Changes { secret, quiet }, ..) => {
-                let Some(sides) = difference(old, new, secret, quiet)? else { return Ok(None) };
+                let Some(sides) = difference(old, new, secret, quiet)? else {
+                    return Ok(None);
+                };
                 (
                     if old.is_none() {
                         Action::Create
@@ -181,20 +232,36 @@ impl HistoryEntry {
                 )
             }
         };
-        Ok(Some(Self { action, kind: E::KIND.name, id: record.id.to_string(), name: name(record), before, after, access: None }))
+        Ok(Some(Self {
+            action,
+            kind: E::KIND.name,
+            id: record.id.to_string(),
+            name: name(record),
+            before,
+            after,
+            access: None,
+        }))
     }
 }
 
 fn name<E: Entity>(record: &Record<E>) -> Option<String> {
     let field = E::FIELDS.iter().find(|field| field.name == "name")?;
-    if let Value::Text(name) = (field.value)(record) { Some(name.into_owned()) } else { None }
+    if let Value::Text(name) = (field.value)(record) {
+        Some(name.into_owned())
+    } else {
+        None
+    }
 }
 
 /// All members of a record.
 fn members<E: Entity>(record: &Record<E>) -> Result<Map<String, Json>> {
-    let unreadable = |e: serde_json::Error| Error::Internal(format!("a {} as JSON: {e}", E::KIND.name));
+    let unreadable =
+        |e: serde_json::Error| Error::Internal(format!("a {} as JSON: {e}", E::KIND.name));
     let mut all = Map::new();
-    for part in [serde_json::to_value(&record.spec), serde_json::to_value(&record.state)] {
+    for part in [
+        serde_json::to_value(&record.spec),
+        serde_json::to_value(&record.state),
+    ] {
         if let Json::Object(part) = part.map_err(unreadable)? {
             all.extend(part);
         }
@@ -214,9 +281,16 @@ fn visible<E: Entity>(record: &Record<E>, shown: &[&str]) -> Result<Map<String, 
 type BeforeAfter = [Option<Map<String, Json>>; 2];
 
 /// The members that differ, before and after. `None` if no logged member differs.
-fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secret: &[&str], quiet: &[&str]) -> Result<Option<BeforeAfter>> {
+fn difference<E: Entity>(
+    old: Option<&Record<E>>,
+    new: Option<&Record<E>>,
+    secret: &[&str],
+    quiet: &[&str],
+) -> Result<Option<BeforeAfter>> {
     let side = |record: Option<&Record<E>>| -> Result<Option<Map<String, Json>>> {
-        let Some(record) = record else { return Ok(None) };
+        let Some(record) = record else {
+            return Ok(None);
+        };
         let mut all = members(record)?;
         all.retain(|member, _| !quiet.contains(&member.as_str()));
         Ok(Some(all))
@@ -235,9 +309,14 @@ fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secre
                 return Ok(None);
             }
         }
-        alone => alone.iter_mut().flatten().for_each(|members| members.retain(|_, value| !is_empty(value))),
+        alone => alone
+            .iter_mut()
+            .flatten()
+            .for_each(|members| members.retain(|_, value| !is_empty(value))),
     }
-    Ok(Some(sides.map(|side| side.map(|members| without(members, secret)))))
+    Ok(Some(
+        sides.map(|side| side.map(|members| without(members, secret))),
+    ))
 }
 
 /// Whether a member has no value.
@@ -257,7 +336,11 @@ fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
             *place = SECRET.into();
         }
     }
-    if let Json::Object(members) = whole { members } else { Map::new() }
+    if let Json::Object(members) = whole {
+        members
+    } else {
+        Map::new()
+    }
 }
 
 /// A row of the history.
@@ -287,11 +370,12 @@ pub struct HistoryRow {
     /// The access that changes gave and took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Box<AccessChange>>,
-    /// The sequence of the first row of the change that this row belongs to or reports on, if that is not this row.
+    /// The sequence of the first row of the change that this row belongs to or reports on, if that
+    /// is not this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<u64>,
-    /// SHA-256 over this row, the hash of the row before in its class and the last row of the other class, in
-    /// hexadecimal. It is stored beside the row's JSON text, not in it.
+    /// SHA-256 over this row, the hash of the row before in its class and the last row of the other
+    /// class, in hexadecimal. It is stored beside the row's JSON text, not in it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
@@ -299,9 +383,30 @@ pub struct HistoryRow {
 impl HistoryRow {
     /// A row about an action that is part of a change, without its hash yet.
     pub fn new(sequence: u64, at: Timestamp, by: Author, entry: HistoryEntry, change: u64) -> Self {
-        let HistoryEntry { action, kind, id, name, before, after, access } = entry;
+        let HistoryEntry {
+            action,
+            kind,
+            id,
+            name,
+            before,
+            after,
+            access,
+        } = entry;
         let change = (change != sequence).then_some(change);
-        Self { sequence, at, by, action, kind: kind.into(), id, name, before, after, access, change, hash: String::new() }
+        Self {
+            sequence,
+            at,
+            by,
+            action,
+            kind: kind.into(),
+            id,
+            name,
+            before,
+            after,
+            access,
+            change,
+            hash: String::new(),
+        }
     }
 
     /// The sequence of the first row of the change that this row belongs to.
@@ -322,31 +427,67 @@ const FILTER_NAMES: [Word; 28] = [
     ("sequence", Type::Number, |row| number(row.sequence)),
     ("at", Type::Date, |row| Value::Date(row.at.millis())),
     ("by.who", Type::Text, |row| row.by.who.as_str().into()),
-    ("by.identity", Type::Text, |row| row.by.identity.as_ref().into()),
+    ("by.identity", Type::Text, |row| {
+        row.by.identity.as_ref().into()
+    }),
     ("by.name", Type::Text, |row| row.by.name.as_ref().into()),
-    ("by.session", Type::Text, |row| row.by.session.as_ref().into()),
+    ("by.session", Type::Text, |row| {
+        row.by.session.as_ref().into()
+    }),
     ("by.token", Type::Text, |row| row.by.token.as_ref().into()),
-    ("by.address", Type::Text, |row| row.by.address.as_ref().into()),
+    ("by.address", Type::Text, |row| {
+        row.by.address.as_ref().into()
+    }),
     ("action", Type::Text, |row| row.action.as_str().into()),
     ("kind", Type::Text, |row| row.kind.as_ref().into()),
     ("id", Type::Text, |row| row.id.as_str().into()),
     ("name", Type::Text, |row| row.name.as_ref().into()),
     ("change", Type::Number, |row| number(row.change())),
-    ("access.first", Type::Number, |row| row.of_access(|access| number(access.first))),
-    ("access.last", Type::Number, |row| row.of_access(|access| number(access.last))),
-    ("access.changes", Type::Number, |row| row.of_access(|access| number(access.changes))),
-    ("access.gained.dial", Type::Number, |row| row.of_access(|access| pairs(&access.gained.dial))),
-    ("access.gained.bind", Type::Number, |row| row.of_access(|access| pairs(&access.gained.bind))),
-    ("access.gained.identityRouters", Type::Number, |row| row.of_access(|access| pairs(&access.gained.identity_routers))),
-    ("access.gained.serviceRouters", Type::Number, |row| row.of_access(|access| pairs(&access.gained.service_routers))),
-    ("access.gained.who", Type::Set, |row| row.of_access(|access| access.gained.who())),
-    ("access.gained.what", Type::Set, |row| row.of_access(|access| access.gained.what())),
-    ("access.lost.dial", Type::Number, |row| row.of_access(|access| pairs(&access.lost.dial))),
-    ("access.lost.bind", Type::Number, |row| row.of_access(|access| pairs(&access.lost.bind))),
-    ("access.lost.identityRouters", Type::Number, |row| row.of_access(|access| pairs(&access.lost.identity_routers))),
-    ("access.lost.serviceRouters", Type::Number, |row| row.of_access(|access| pairs(&access.lost.service_routers))),
-    ("access.lost.who", Type::Set, |row| row.of_access(|access| access.lost.who())),
-    ("access.lost.what", Type::Set, |row| row.of_access(|access| access.lost.what())),
+    ("access.first", Type::Number, |row| {
+        row.of_access(|access| number(access.first))
+    }),
+    ("access.last", Type::Number, |row| {
+        row.of_access(|access| number(access.last))
+    }),
+    ("access.changes", Type::Number, |row| {
+        row.of_access(|access| number(access.changes))
+    }),
+    ("access.gained.dial", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.dial))
+    }),
+    ("access.gained.bind", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.bind))
+    }),
+    ("access.gained.identityRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.identity_routers))
+    }),
+    ("access.gained.serviceRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.service_routers))
+    }),
+    ("access.gained.who", Type::Set, |row| {
+        row.of_access(|access| access.gained.who())
+    }),
+    ("access.gained.what", Type::Set, |row| {
+        row.of_access(|access| access.gained.what())
+    }),
+    ("access.lost.dial", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.dial))
+    }),
+    ("access.lost.bind", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.bind))
+    }),
+    ("access.lost.identityRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.identity_routers))
+    }),
+    ("access.lost.serviceRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.service_routers))
+    }),
+    ("access.lost.who", Type::Set, |row| {
+        row.of_access(|access| access.lost.who())
+    }),
+    ("access.lost.what", Type::Set, |row| {
+        row.of_access(|access| access.lost.what())
+    }),
 ];
 
 fn number(number: u64) -> Value<'static> {
@@ -375,7 +516,9 @@ impl HistoryWords {
 impl Vocabulary for HistoryWords {
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
         let field = FILTER_NAMES.iter().position(|(known, ..)| *known == name)?;
-        FILTER_NAMES.get(field).map(|(_, of, _)| (Symbol { field, path: None }, *of))
+        FILTER_NAMES
+            .get(field)
+            .map(|(_, of, _)| (Symbol { field, path: None }, *of))
     }
 
     fn linked(&self, _: &Symbol) -> Option<&dyn Vocabulary> {
@@ -385,7 +528,9 @@ impl Vocabulary for HistoryWords {
 
 impl FilterTarget for HistoryRow {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
-        FILTER_NAMES.get(symbol.field).map_or(Value::Null, |(_, _, value)| value(self))
+        FILTER_NAMES
+            .get(symbol.field)
+            .map_or(Value::Null, |(_, _, value)| value(self))
     }
 
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}

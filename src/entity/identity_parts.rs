@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Authenticator, Ca, Enrollment, EntityRef, Id, Lookup, Record, TypedLookup, authenticator::Credential, enrollment::Method};
+use super::{
+    Authenticator, Ca, Enrollment, EntityRef, Id, Lookup, Record, TypedLookup,
+    authenticator::Credential, enrollment::Method,
+};
 use crate::{clock::Timestamp, error::Result};
 
 /// The credentials of an identity, at most one of each kind.
@@ -41,7 +44,9 @@ impl Credentials {
         let mut own = Self::default();
         for Record { id, spec, .. } in lookup.linked::<Authenticator>("identity", identity)? {
             match spec.credential {
-                Credential::Cert { fingerprint, .. } => own.cert = Some(Certificate { id, fingerprint }),
+                Credential::Cert { fingerprint, .. } => {
+                    own.cert = Some(Certificate { id, fingerprint })
+                }
                 Credential::Updb { username, .. } => own.updb = Some(Password { id, username }),
             }
         }
@@ -84,9 +89,33 @@ impl Outstanding {
     /// One cannot be read.
     pub(crate) fn of(identity: &str, lookup: &dyn Lookup) -> Result<Self> {
         let mut own = Self::default();
-        for Record { id, spec: Enrollment { method, token, jwt, expires_at, ca_id, .. }, .. } in lookup.linked("identity", identity)? {
-            let ca = ca_id.as_ref().map(|id| lookup.get(id)).transpose()?.map(|ca| EntityRef::of(&ca, &ca.spec.name));
-            let ticket = Some(Ticket { id, token, jwt, expires_at, ca, ca_id });
+        for Record {
+            id,
+            spec:
+                Enrollment {
+                    method,
+                    token,
+                    jwt,
+                    expires_at,
+                    ca_id,
+                    ..
+                },
+            ..
+        } in lookup.linked("identity", identity)?
+        {
+            let ca = ca_id
+                .as_ref()
+                .map(|id| lookup.get(id))
+                .transpose()?
+                .map(|ca| EntityRef::of(&ca, &ca.spec.name));
+            let ticket = Some(Ticket {
+                id,
+                token,
+                jwt,
+                expires_at,
+                ca,
+                ca_id,
+            });
             match method {
                 Method::Ott => own.ott = ticket,
                 Method::OttCa => own.ottca = ticket,

@@ -51,10 +51,15 @@ impl State {
         self.disabled_at.is_some() && self.disabled_until.is_none_or(|until| now < until)
     }
 
-    /// Stores what software reports at a log-in, where it reports something. Returns whether that is new.
+    /// Stores what software reports at a log-in, where it reports something. Returns whether that
+    /// is new.
     pub fn note(&mut self, env_info: Option<EnvInfo>, sdk_info: Option<SdkInfo>) -> bool {
-        let env = env_info.filter(|info| *info != self.env_info).map(|info| self.env_info = info);
-        let sdk = sdk_info.filter(|info| *info != self.sdk_info).map(|info| self.sdk_info = info);
+        let env = env_info
+            .filter(|info| *info != self.env_info)
+            .map(|info| self.env_info = info);
+        let sdk = sdk_info
+            .filter(|info| *info != self.sdk_info)
+            .map(|info| self.sdk_info = info);
         env.is_some() || sdk.is_some()
     }
 }

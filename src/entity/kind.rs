@@ -1,4 +1,5 @@
-//! What is known of a kind without its records: its names, how its records are stored, what only code may set in them.
+//! What is known of a kind without its records: its names, how its records are stored, what only
+//! code may set in them.
 
 use std::any::Any;
 
@@ -59,7 +60,10 @@ pub trait Stored {
     ///
     /// # Errors
     /// The bytes do not decode as these structs.
-    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: SpecEncoding) -> Result<(S, T)>;
+    fn read<S: DeserializeOwned, T: DeserializeOwned>(
+        &mut self,
+        spec: SpecEncoding,
+    ) -> Result<(S, T)>;
 }
 
 /// A record whose kind is known only at run time; always a `Record<E>` of the kind requested.

@@ -21,7 +21,11 @@ pub(crate) struct Hyperlink {
 impl Hyperlink {
     /// A link to a path below the base path, such as `services/x`.
     pub(crate) fn to(path: impl std::fmt::Display) -> Self {
-        Self { href: format!("./{path}"), comment: None, method: None }
+        Self {
+            href: format!("./{path}"),
+            comment: None,
+            method: None,
+        }
     }
 }
 
@@ -44,7 +48,9 @@ impl HalLinks {
         for name in E::LINKS {
             links = links.with(name, format_args!("{path}/{}/{name}", record.id));
         }
-        E::links(record).into_iter().fold(links, |links, (name, target)| links.with(name, target))
+        E::links(record)
+            .into_iter()
+            .fold(links, |links, (name, target)| links.with(name, target))
     }
 }
 
@@ -88,6 +94,11 @@ impl EntityRef {
 
     /// A reference to a record, with all its links.
     pub(crate) fn of<E: Entity>(record: &Record<E>, name: &str) -> Self {
-        Self { links: HalLinks::of(record), entity: E::KIND.path, id: record.id.to_string(), name: name.into() }
+        Self {
+            links: HalLinks::of(record),
+            entity: E::KIND.path,
+            id: record.id.to_string(),
+            name: name.into(),
+        }
     }
 }

@@ -45,13 +45,16 @@ pub enum Action {
     Disconnect,
 }
 
-/// The classes of rows. Each has bounds and a chain of its own, so that rows of one never displace rows of the other.
+/// The classes of rows. Each has bounds and a chain of its own, so that rows of one never displace
+/// rows of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HistoryClass {
-    /// What administrators, the host and the controller changed, enrollments, and the access that it gave and took.
+    /// What administrators, the host and the controller changed, enrollments, and the access that
+    /// it gave and took.
     Changes,
-    /// What clients cause without any right to change something, as often as they like: log-ins and log-outs, refusals, routers and
-    /// hosts that come and go, and changes of their own credentials.
+    /// What clients cause without any right to change something, as often as they like: log-ins and
+    /// log-outs, refusals, routers and hosts that come and go, and changes of their own
+    /// credentials.
     Sessions,
 }
 
@@ -77,12 +80,18 @@ impl HistoryClass {
 }
 
 impl Action {
-    /// The class of a row about this action; `by_client` if a client did it that has no right to change anything but what is its own.
+    /// The class of a row about this action; `by_client` if a client did it that has no right to
+    /// change anything but what is its own.
     pub(crate) fn class(self, by_client: bool) -> HistoryClass {
         match self {
             Self::Create | Self::Update | Self::Delete if by_client => HistoryClass::Sessions,
             Self::Create | Self::Update | Self::Delete | Self::Access => HistoryClass::Changes,
-            Self::Login | Self::Logout | Self::Refusal | Self::Lockout | Self::Connect | Self::Disconnect => HistoryClass::Sessions,
+            Self::Login
+            | Self::Logout
+            | Self::Refusal
+            | Self::Lockout
+            | Self::Connect
+            | Self::Disconnect => HistoryClass::Sessions,
         }
     }
 

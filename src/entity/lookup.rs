@@ -16,7 +16,8 @@ pub trait Lookup {
     /// It is damaged, or the file cannot be read.
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>>;
 
-    /// The ids of a kind's records with this value of the indexed field or reference `field`, in ascending order.
+    /// The ids of a kind's records with this value of the indexed field or reference `field`, in
+    /// ascending order.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -80,18 +81,26 @@ pub struct VersionInfo {
 }
 
 impl VersionInfo {
-    /// The version of this controller as routers and clients compare it with versions of OpenZiti. It is that of a build for development,
-    /// which takes part in everything that a later version has (`docs/clients.md`). It has no suffix: programs that know suffixes take one for
-    /// a release before 0.0.0, and others do not read it.
+    /// The version of this controller as routers and clients compare it with versions of OpenZiti.
+    /// It is that of a build for development, which takes part in everything that a later version
+    /// has (`docs/clients.md`). It has no suffix: programs that know suffixes take one for a
+    /// release before 0.0.0, and others do not read it.
     pub(crate) const COMPARED: &str = "v0.0.0";
-    /// The version of the built-in router as remote routers compare it. From 1.6.6 on, or for a build for development, they group the
-    /// connections of a link, which the built-in router does not.
+    /// The version of the built-in router as remote routers compare it. From 1.6.6 on, or for a
+    /// build for development, they group the connections of a link, which the built-in router does
+    /// not.
     pub(crate) const OF_LINKS: &str = "v1.1.15";
 
-    /// The version in the answer to a hello: version, revision, build date, system and architecture. The revision has the version of Overkeep.
+    /// The version in the answer to a hello: version, revision, build date, system and
+    /// architecture. The revision has the version of Overkeep.
     pub(crate) fn of_hello() -> String {
         let revision = concat!("overkeep-", env!("CARGO_PKG_VERSION"));
-        format!("{}|{revision}||{}|{}", Self::COMPARED, std::env::consts::OS, std::env::consts::ARCH)
+        format!(
+            "{}|{revision}||{}|{}",
+            Self::COMPARED,
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        )
     }
 }
 

@@ -1,8 +1,9 @@
-//! The kinds: one file per kind with the content of its records, the fields for filters, its references and its
-//! response format.
+//! The kinds: one file per kind with the content of its records, the fields for filters, its
+//! references and its response format.
 //!
-//! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in `entity_trait.rs`, then
-//! `kinds/config.rs`, the smallest complete kind. Invariant: the facts of a kind are defined here and nowhere else.
+//! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in
+//! `entity_trait.rs`, then `kinds/config.rs`, the smallest complete kind. Invariant: the facts of a
+//! kind are defined here and nowhere else.
 
 mod access_change;
 mod amount;
@@ -61,7 +62,10 @@ pub use kinds::api_session::LoginBasis;
 pub use kinds::authenticator::Credential;
 pub(crate) use kinds::identity::{ClaimedKind, IdentityKind};
 pub(crate) use kinds::service::{PostureQueries, PostureQuery};
-#[allow(unreachable_pub, reason = "kinds and their views are public, whether the façade for tests names them or not")]
+#[allow(
+    unreachable_pub,
+    reason = "kinds and their views are public, whether the façade for tests names them or not"
+)]
 pub use kinds::*;
 pub(crate) use links::{EntityRef, HalLinks};
 pub use logged::{Action, HistoryClass, Logged};

@@ -22,7 +22,10 @@ pub(crate) fn kebab(name: &str) -> String {
     let mut out = String::new();
     let mut before = ' ';
     for letter in name.chars() {
-        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() && !before.is_ascii_uppercase() {
+        if letter.is_ascii_uppercase()
+            && before.is_ascii_alphanumeric()
+            && !before.is_ascii_uppercase()
+        {
             out.push('-');
         }
         out.push(letter.to_ascii_lowercase());

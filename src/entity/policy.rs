@@ -5,17 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::query::Value;
 
-/// How the attributes of a role list match a record: it has all of them (`AllOf`) or at least one (`AnyOf`). A record
-/// listed by its id matches either way.
+/// How the attributes of a role list match a record: it has all of them (`AllOf`) or at least one
+/// (`AnyOf`). A record listed by its id matches either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Semantic {
     AllOf,
     AnyOf,
 }
 
-/// What a service policy grants: to reach a service (`Dial`) or to host it (`Bind`). No stored policy is `Invalid`; it
-/// is shown to an administrator who sees a service without having either right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+/// What a service policy grants: to reach a service (`Dial`) or to host it (`Bind`). No stored
+/// policy is `Invalid`; it is shown to an administrator who sees a service without having either
+/// right.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[schemars(rename = "DialBind")]
 pub enum PolicyType {
     Dial,

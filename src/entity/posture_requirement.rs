@@ -9,7 +9,11 @@ use super::Semantic;
 
 /// A requirement on an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "typeId", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "typeId",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "camelCase"
+)]
 #[schemars(rename = "PostureDemand")]
 pub enum PostureRequirement {
     /// It runs one of these operating systems.
@@ -69,7 +73,9 @@ pub enum PostureKind {
 }
 
 /// A family of operating systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub(crate) enum OsType {
     Windows,
     WindowsServer,
@@ -114,8 +120,8 @@ pub struct ProcessMulti {
     /// Allowed SHA-512 hashes of the file, in hexadecimal digits; an empty list allows any.
     #[serde(default)]
     pub hashes: Vec<String>,
-    /// Allowed SHA-1 fingerprints of the certificate it is signed with, in hexadecimal digits; an empty list allows
-    /// any.
+    /// Allowed SHA-1 fingerprints of the certificate it is signed with, in hexadecimal digits; an
+    /// empty list allows any.
     #[serde(default)]
     pub(crate) signer_fingerprints: Vec<String>,
 }
@@ -161,22 +167,30 @@ impl PostureRequirement {
         }
     }
 
-    /// Normalizes it: lists are sorted and without duplicates, of which the last one counts; hexadecimal texts are in
-    /// lower case (MAC addresses also without separators), except those of several processes; no timeout is -1.
+    /// Normalizes it: lists are sorted and without duplicates, of which the last one counts;
+    /// hexadecimal texts are in lower case (MAC addresses also without separators), except those of
+    /// several processes; no timeout is -1.
     pub fn tidy(&mut self) {
         match self {
             PostureRequirement::Os { operating_systems } => {
-                operating_systems.iter_mut().for_each(|os| sorted(&mut os.versions));
+                operating_systems
+                    .iter_mut()
+                    .for_each(|os| sorted(&mut os.versions));
                 keep_last(operating_systems, |os| os.os_type);
                 operating_systems.sort_by_key(|os| os.os_type);
             }
             PostureRequirement::Domain { domains } => sorted(domains),
             PostureRequirement::Mac { mac_addresses } => {
-                mac_addresses.iter_mut().for_each(|address| *address = hexadecimal(address));
+                mac_addresses
+                    .iter_mut()
+                    .for_each(|address| *address = hexadecimal(address));
                 sorted(mac_addresses);
             }
             PostureRequirement::Process { process } => {
-                process.hashes.iter_mut().for_each(|hash| *hash = hash.to_lowercase());
+                process
+                    .hashes
+                    .iter_mut()
+                    .for_each(|hash| *hash = hash.to_lowercase());
                 sorted(&mut process.hashes);
                 process.signer_fingerprint = process.signer_fingerprint.to_lowercase();
             }
@@ -187,7 +201,9 @@ impl PostureRequirement {
                 }
                 keep_last(processes, |process| (process.os_type, process.path.clone()));
             }
-            PostureRequirement::Mfa { timeout_seconds, .. } => {
+            PostureRequirement::Mfa {
+                timeout_seconds, ..
+            } => {
                 if *timeout_seconds <= 0 {
                     *timeout_seconds = -1;
                 }
@@ -211,5 +227,8 @@ fn keep_last<T, K: Eq + Hash>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
 
 /// The hexadecimal digits of a text in lower case, for comparing addresses and fingerprints.
 pub(crate) fn hexadecimal(text: &str) -> String {
-    text.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
+    text.chars()
+        .filter(char::is_ascii_hexdigit)
+        .map(|digit| digit.to_ascii_lowercase())
+        .collect()
 }

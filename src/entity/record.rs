@@ -86,7 +86,8 @@ impl<E> JsonSchema for Id<E> {
     }
 }
 
-/// A stored record: what a request may write (`spec`), what only code may (`state`), and what every kind has.
+/// A stored record: what a request may write (`spec`), what only code may (`state`), and what every
+/// kind has.
 #[derive(Debug, Clone)]
 pub struct Record<E: Stateful> {
     pub id: Id<E>,
@@ -102,6 +103,14 @@ pub struct Record<E: Stateful> {
 impl<E: Stateful> Record<E> {
     /// A new record, created and changed at `now`.
     pub fn new(id: Id<E>, now: Timestamp, spec: E) -> Self {
-        Self { id, created_at: now, updated_at: now, tags: Tags::default(), is_system: false, spec, state: E::State::default() }
+        Self {
+            id,
+            created_at: now,
+            updated_at: now,
+            tags: Tags::default(),
+            is_system: false,
+            spec,
+            state: E::State::default(),
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! References: which records of other kinds a record names, and what their deletion does to it. How a kind declares its references:
-//! `reference_to.rs`.
+//! References: which records of other kinds a record names, and what their deletion does to it. How
+//! a kind declares its references: `reference_to.rs`.
 
 use super::{
     kind::{Kind, Stateful},
@@ -39,7 +39,8 @@ pub struct Reference<E: Stateful> {
     /// The ids in a record. The records must exist when it is written.
     pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
     pub(crate) on_delete: OnDelete<E>,
-    /// The paths of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
+    /// The paths of the ids in requests; `None` for the member with the name of the field. Empty if
+    /// only code writes them.
     pub(super) paths: Option<&'static [IdPath]>,
     pub(super) names: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,

@@ -1,5 +1,5 @@
-//! How a kind declares that its records refer to records of another kind. A reference holds what filters and the search for tombstones need
-//! from the other kind.
+//! How a kind declares that its records refer to records of another kind. A reference holds what
+//! filters and the search for tombstones need from the other kind.
 
 use super::{
     entity_trait::Entity,
@@ -16,8 +16,21 @@ use crate::{
 
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.
-    pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, paths: None, names: names::<T>, visit: visit::<T>, stands: stands::<T> }
+    pub const fn to<T: Entity>(
+        field: &'static str,
+        ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
+        on_delete: OnDelete<E>,
+    ) -> Self {
+        Self {
+            field,
+            kind: T::KIND,
+            ids,
+            on_delete,
+            paths: None,
+            names: names::<T>,
+            visit: visit::<T>,
+            stands: stands::<T>,
+        }
     }
 
     /// A reference to records of kind `T` whose ids requests write in these paths.
@@ -27,12 +40,22 @@ impl<E: Entity> Reference<E> {
         ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
         on_delete: OnDelete<E>,
     ) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, paths: Some(paths), names: names::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self {
+            field,
+            kind: T::KIND,
+            ids,
+            on_delete,
+            paths: Some(paths),
+            names: names::<T>,
+            visit: visit::<T>,
+            stands: stands::<T>,
+        }
     }
 
     /// Where requests write the ids.
     pub fn paths(&self) -> Vec<IdPath> {
-        self.paths.map_or_else(|| vec![IdPath::Ids(self.field)], <[IdPath]>::to_vec)
+        self.paths
+            .map_or_else(|| vec![IdPath::Ids(self.field)], <[IdPath]>::to_vec)
     }
 }
 
@@ -46,6 +69,9 @@ fn names<T: Entity>() -> &'static dyn Vocabulary {
 
 fn visit<T: Entity>(lookup: &dyn Lookup, id: &str, see: &mut dyn FnMut(&dyn FilterTarget)) {
     if let Ok(Some(record)) = lookup.find::<T>(&Id::from_text(id)) {
-        see(&RecordTarget { record: &record, lookup });
+        see(&RecordTarget {
+            record: &record,
+            lookup,
+        });
     }
 }

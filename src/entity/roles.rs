@@ -17,7 +17,8 @@ use crate::{
     query::Value,
 };
 
-/// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` in JSON is the empty set.
+/// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` in JSON
+/// is the empty set.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
     entries: BTreeSet<String>,
@@ -34,7 +35,10 @@ impl Eq for Roles {}
 
 impl FromIterator<String> for Roles {
     fn from_iter<I: IntoIterator<Item = String>>(entries: I) -> Self {
-        Self { entries: entries.into_iter().collect(), given: Vec::new() }
+        Self {
+            entries: entries.into_iter().collect(),
+            given: Vec::new(),
+        }
     }
 }
 
@@ -57,7 +61,10 @@ impl<'de> Deserialize<'de> for Roles {
             return Vec::<String>::deserialize(deserializer).map(Self::from_iter);
         }
         let given = Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(Self { entries: given.iter().cloned().collect(), given })
+        Ok(Self {
+            entries: given.iter().cloned().collect(),
+            given,
+        })
     }
 }
 
@@ -102,35 +109,61 @@ impl Roles {
     /// Rules for role attributes of identities, services and routers.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if one is empty or starts with `#` or `@`, which have a meaning in policies.
+    /// [`Error::Invalid`] if one is empty or starts with `#` or `@`, which have a meaning in
+    /// policies.
     pub(crate) fn check_attributes(&self) -> Result<()> {
-        match self.as_given().into_iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
-            Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
+        match self
+            .as_given()
+            .into_iter()
+            .find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@']))
+        {
+            Some(bad) => Err(Error::invalid(
+                "roleAttributes",
+                "must not be blank or start with # or @",
+                bad,
+            )),
             None => Ok(()),
         }
     }
 
     /// The ids in a policy's role list, without their `@`.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().filter_map(|entry| entry.strip_prefix('@'))
+        self.entries
+            .iter()
+            .filter_map(|entry| entry.strip_prefix('@'))
     }
 
     /// Removes a record's id from a policy's role list.
     pub fn forget(&mut self, id: &str) {
-        self.entries.retain(|entry| entry.strip_prefix('@') != Some(id));
+        self.entries
+            .retain(|entry| entry.strip_prefix('@') != Some(id));
         self.given.clear();
     }
 
     /// Rules for a role list of a policy over records of kind `E`; the errors name `field`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if an entry is neither `#attribute` nor `@id`, `#all` is not alone, or an id does not exist.
+    /// [`Error::Invalid`] if an entry is neither `#attribute` nor `@id`, `#all` is not alone, or an
+    /// id does not exist.
     pub(crate) fn check_list<E: Entity>(&self, field: &str, lookup: &dyn Lookup) -> Result<()> {
-        let refused = |reason: &str, entries: &[&str]| Err(Error::invalid(field, reason, format!("[{}]", entries.join(" "))));
+        let refused = |reason: &str, entries: &[&str]| {
+            Err(Error::invalid(
+                field,
+                reason,
+                format!("[{}]", entries.join(" ")),
+            ))
+        };
         let mut given = self.as_given();
-        let bare: Vec<&str> = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).copied().collect();
+        let bare: Vec<&str> = given
+            .iter()
+            .filter(|entry| !entry.starts_with(['#', '@']))
+            .copied()
+            .collect();
         if !bare.is_empty() {
-            return refused("role entries must be prefixed with # (an attribute) or @ (an id)", &bare);
+            return refused(
+                "role entries must be prefixed with # (an attribute) or @ (an id)",
+                &bare,
+            );
         }
         given.sort_unstable();
         if given.contains(&"#all") && given.len() > 1 {
@@ -142,7 +175,14 @@ impl Roles {
                 unknown.push(id);
             }
         }
-        if unknown.is_empty() { Ok(()) } else { refused(&format!("no {} found with the given ids", E::KIND.path), &unknown) }
+        if unknown.is_empty() {
+            Ok(())
+        } else {
+            refused(
+                &format!("no {} found with the given ids", E::KIND.path),
+                &unknown,
+            )
+        }
     }
 
     /// A contradiction in stored role lists of a policy, whether or not the ids exist.
@@ -151,22 +191,36 @@ impl Roles {
         if !lists.iter().all(|list| list.entries.iter().all(means)) {
             return Some("has a role entry that is neither an attribute nor an id");
         }
-        lists.iter().any(|list| list.entries.contains("#all") && list.entries.len() > 1).then_some("names #all together with other entries")
+        lists
+            .iter()
+            .any(|list| list.entries.contains("#all") && list.entries.len() > 1)
+            .then_some("names #all together with other entries")
     }
 
-    /// The list with the names of ids, as in `...RolesDisplay`. Ids that no longer exist are left out.
+    /// The list with the names of ids, as in `...RolesDisplay`. Ids that no longer exist are left
+    /// out.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn display<E: Entity>(&self, lookup: &dyn Lookup, name: fn(&Record<E>) -> &str) -> Result<Vec<NamedRole>> {
+    pub fn display<E: Entity>(
+        &self,
+        lookup: &dyn Lookup,
+        name: fn(&Record<E>) -> &str,
+    ) -> Result<Vec<NamedRole>> {
         let mut named = Vec::with_capacity(self.entries.len());
         for role in &self.entries {
             let Some(id) = role.strip_prefix('@') else {
-                named.push(NamedRole { role: role.clone(), name: role.clone() });
+                named.push(NamedRole {
+                    role: role.clone(),
+                    name: role.clone(),
+                });
                 continue;
             };
             if let Some(record) = lookup.find::<E>(&Id::from_text(id))? {
-                named.push(NamedRole { role: role.clone(), name: format!("@{}", name(&record)) });
+                named.push(NamedRole {
+                    role: role.clone(),
+                    name: format!("@{}", name(&record)),
+                });
             }
         }
         Ok(named)

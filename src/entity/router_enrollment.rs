@@ -25,16 +25,24 @@ impl RouterEnrollment {
     ///
     /// # Errors
     /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-    pub(crate) fn of(field: &'static str, router: &str, is_verified: bool, lookup: &dyn Lookup) -> Result<Self> {
+    pub(crate) fn of(
+        field: &'static str,
+        router: &str,
+        is_verified: bool,
+        lookup: &dyn Lookup,
+    ) -> Result<Self> {
         if is_verified {
             return Ok(Self::default());
         }
         let outstanding: Vec<Record<Enrollment>> = lookup.linked(field, router)?;
-        Ok(outstanding.into_iter().next().map_or_else(Self::default, |record| Self {
-            enrollment_token: Some(record.spec.token),
-            enrollment_jwt: Some(record.spec.jwt),
-            enrollment_created_at: Some(record.created_at),
-            enrollment_expires_at: Some(record.spec.expires_at),
-        }))
+        Ok(outstanding
+            .into_iter()
+            .next()
+            .map_or_else(Self::default, |record| Self {
+                enrollment_token: Some(record.spec.token),
+                enrollment_jwt: Some(record.spec.jwt),
+                enrollment_created_at: Some(record.created_at),
+                enrollment_expires_at: Some(record.spec.expires_at),
+            }))
     }
 }

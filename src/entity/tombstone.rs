@@ -1,15 +1,17 @@
-//! Tombstones: marks that very many records of a kind are deleted, long before they are removed one by one.
+//! Tombstones: marks that very many records of a kind are deleted, long before they are removed one
+//! by one.
 //!
-//! Not here: writing them and removing the records (`store/tx/tombstone.rs`). A kind names the values that tombstones
-//! are written for in [`Entity::ENDS_BY`]. Invariant: a record under a tombstone is not found, and neither are its
-//! dependents.
+//! Not here: writing them and removing the records (`store/tx/tombstone.rs`). A kind names the
+//! values that tombstones are written for in [`Entity::ENDS_BY`]. Invariant: a record under a
+//! tombstone is not found, and neither are its dependents.
 
 use std::borrow::Cow;
 
 use super::{entity_trait::Entity, lookup::Lookup, record::Record, reference::OnDelete};
 use crate::{error::Result, query::Value};
 
-/// Whether a stored record still exists: neither it nor a record that it depends on is under a tombstone.
+/// Whether a stored record still exists: neither it nor a record that it depends on is under a
+/// tombstone.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -24,7 +26,10 @@ pub(crate) fn stands<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Resu
             }
         }
     }
-    for reference in E::REFERENCES.iter().filter(|reference| matches!(reference.on_delete, OnDelete::Cascade)) {
+    for reference in E::REFERENCES
+        .iter()
+        .filter(|reference| matches!(reference.on_delete, OnDelete::Cascade))
+    {
         for id in (reference.ids)(record) {
             if !(reference.stands)(lookup, id)? {
                 return Ok(false);
@@ -38,8 +43,21 @@ pub(crate) fn stands<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Resu
 fn values<'r, E: Entity>(record: &'r Record<E>, name: &str) -> Vec<Cow<'r, str>> {
     // A field may hold more than references: the authenticator of a session may also be a signer.
     if let Some(field) = E::FIELDS.iter().find(|field| field.name == name) {
-        return if let Value::Text(text) = (field.value)(record) { vec![text] } else { Vec::new() };
+        return if let Value::Text(text) = (field.value)(record) {
+            vec![text]
+        } else {
+            Vec::new()
+        };
     }
-    let reference = E::REFERENCES.iter().find(|reference| reference.field == name);
-    reference.map(|reference| (reference.ids)(record).into_iter().map(Cow::Borrowed).collect()).unwrap_or_default()
+    let reference = E::REFERENCES
+        .iter()
+        .find(|reference| reference.field == name);
+    reference
+        .map(|reference| {
+            (reference.ids)(record)
+                .into_iter()
+                .map(Cow::Borrowed)
+                .collect()
+        })
+        .unwrap_or_default()
 }

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{EdgeRouter, Entity, Field, Kind, Lookup, Record, TransitRouter, edge_router::State, router_enrollment::RouterEnrollment};
+use super::{
+    EdgeRouter, Entity, Field, Kind, Lookup, Record, TransitRouter, edge_router::State,
+    router_enrollment::RouterEnrollment,
+};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -28,10 +31,16 @@ pub struct View {
 }
 
 impl Entity for TransitRouter {
-    const KIND: Kind = Kind { name: "transitRouter", path: "transit-routers", noun: "transit router" };
+    const KIND: Kind = Kind {
+        name: "transitRouter",
+        path: "transit-routers",
+        noun: "transit router",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
+        Field::unique("fingerprint", Type::Text, |r| {
+            r.state.fingerprint.as_ref().into()
+        }),
         Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
         Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
@@ -42,7 +51,10 @@ impl Entity for TransitRouter {
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         if lookup.any(EdgeRouter::KIND, "name", &self.name)? {
-            return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
+            return Err(Error::Duplicate {
+                field: "name".into(),
+                value: self.name.clone(),
+            });
         }
         Ok(())
     }
@@ -53,20 +65,39 @@ impl Entity for TransitRouter {
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let id = record.id.as_str();
-        let enrollment = RouterEnrollment::of("transitRouter", id, record.state.is_verified, lookup)?;
-        Ok(View::with(&record.spec, &record.state, lookup.router_info(id).is_some(), enrollment))
+        let enrollment =
+            RouterEnrollment::of("transitRouter", id, record.state.is_verified, lookup)?;
+        Ok(View::with(
+            &record.spec,
+            &record.state,
+            lookup.router_info(id).is_some(),
+            enrollment,
+        ))
     }
 }
 
 impl View {
-    /// An edge router in the list of transit routers. Clients expect it to be verified there and without its
-    /// enrollment.
+    /// An edge router in the list of transit routers. Clients expect it to be verified there and
+    /// without its enrollment.
     pub(crate) fn of_edge_router(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Self {
-        let state = State { is_verified: true, ..record.state.clone() };
-        Self::with(&record.spec, &state, lookup.router_info(record.id.as_str()).is_some(), RouterEnrollment::default())
+        let state = State {
+            is_verified: true,
+            ..record.state.clone()
+        };
+        Self::with(
+            &record.spec,
+            &state,
+            lookup.router_info(record.id.as_str()).is_some(),
+            RouterEnrollment::default(),
+        )
     }
 
-    fn with(spec: &TransitRouter, state: &State, is_online: bool, enrollment: RouterEnrollment) -> Self {
+    fn with(
+        spec: &TransitRouter,
+        state: &State,
+        is_online: bool,
+        enrollment: RouterEnrollment,
+    ) -> Self {
         Self {
             name: spec.name.clone(),
             cost: spec.cost,

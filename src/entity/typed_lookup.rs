@@ -38,13 +38,21 @@ pub trait TypedLookup {
 
 /// The error for a missing record of a kind.
 pub(crate) fn missing(kind: Kind, id: impl ToString) -> Error {
-    Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
+    Error::NotFound {
+        kind: kind.name,
+        id: id.to_string(),
+        field: None,
+    }
 }
 
 impl<F: Lookup + ?Sized> TypedLookup for F {
     fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
-        let Some(found) = self.record(E::KIND, id.as_str())? else { return Ok(None) };
-        let record = found.downcast::<Record<E>>().map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
+        let Some(found) = self.record(E::KIND, id.as_str())? else {
+            return Ok(None);
+        };
+        let record = found
+            .downcast::<Record<E>>()
+            .map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
         Ok(tombstone::stands(&record, &self)?.then_some(*record))
     }
 

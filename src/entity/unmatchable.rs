@@ -1,8 +1,10 @@
-//! Members of records that nothing can ever match: such a check or claim keeps everybody out, whatever an endpoint reports or a certificate
-//! holds. What a request loses without a word, because only the last of several entries is kept, belongs to them.
+//! Members of records that nothing can ever match: such a check or claim keeps everybody out,
+//! whatever an endpoint reports or a certificate holds. What a request loses without a word,
+//! because only the last of several entries is kept, belongs to them.
 //!
-//! Most of them are refused. Those that the established controller is recorded to accept are accepted, named in a header of the answer, and
-//! found by doctor. Here is what a finding is; the kinds find their own (`posture_matching.rs`, `external_id_claim.rs`).
+//! Most of them are refused. Those that the established controller is recorded to accept are
+//! accepted, named in a header of the answer, and found by doctor. Here is what a finding is; the
+//! kinds find their own (`posture_matching.rs`, `external_id_claim.rs`).
 
 use crate::error::{Error, Result};
 
@@ -21,28 +23,55 @@ pub struct Unmatchable {
 
 impl Unmatchable {
     /// A member that is refused.
-    pub(crate) fn refused(member: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { member: member.into(), reason: reason.into(), value: value.into(), is_accepted: false }
+    pub(crate) fn refused(
+        member: impl Into<String>,
+        reason: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            member: member.into(),
+            reason: reason.into(),
+            value: value.into(),
+            is_accepted: false,
+        }
     }
 
     /// A member that is accepted with a warning.
-    pub(crate) fn accepted(member: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { is_accepted: true, ..Self::refused(member, reason, value) }
+    pub(crate) fn accepted(
+        member: impl Into<String>,
+        reason: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            is_accepted: true,
+            ..Self::refused(member, reason, value)
+        }
     }
 }
 
-/// Refuses what was `found` in a new record, or in a new version of a record, unless the version before had it too: a record of an earlier
-/// release, or of another controller, can be changed without correcting it.
+/// Refuses what was `found` in a new record, or in a new version of a record, unless the version
+/// before had it too: a record of an earlier release, or of another controller, can be changed
+/// without correcting it.
 ///
 /// # Errors
 /// Something is refused.
-pub(crate) fn refuse(found: Vec<Unmatchable>, before: impl FnOnce() -> Vec<Unmatchable>) -> Result<()> {
-    let mut refused: Vec<Unmatchable> = found.into_iter().filter(|found| !found.is_accepted).collect();
+pub(crate) fn refuse(
+    found: Vec<Unmatchable>,
+    before: impl FnOnce() -> Vec<Unmatchable>,
+) -> Result<()> {
+    let mut refused: Vec<Unmatchable> = found
+        .into_iter()
+        .filter(|found| !found.is_accepted)
+        .collect();
     if !refused.is_empty() {
         let before = before();
         refused.retain(|found| !before.contains(found));
     }
-    Error::all(refused.into_iter().map(|found| Err(Error::invalid(found.member, found.reason, found.value))))
+    Error::all(
+        refused
+            .into_iter()
+            .map(|found| Err(Error::invalid(found.member, found.reason, found.value))),
+    )
 }
 
 /// The members that were found, for the header of an answer.

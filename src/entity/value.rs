@@ -16,11 +16,13 @@ use crate::{
 
 /// A JSON object stored unchanged: application data, config data, a schema.
 ///
-/// The order of members is kept. On disk it is JSON text, because bincode cannot decode a value of unknown type.
+/// The order of members is kept. On disk it is JSON text, because bincode cannot decode a value of
+/// unknown type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document(pub Map<String, Json>);
 
-/// The schema of a member that must be an object; another type is reported as an error of the member, not of the body.
+/// The schema of a member that must be an object; another type is reported as an error of the
+/// member, not of the body.
 pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [{ "type": "object", "additionalProperties": true }] })
 }
@@ -35,7 +37,10 @@ impl Tags {
         match self.0.get(path) {
             Some(Json::Bool(b)) => (*b).into(),
             Some(Json::String(text)) => text.into(),
-            Some(Json::Number(n)) => n.as_i64().map_or_else(|| n.as_f64().map_or(Value::Null, Value::Float), Value::Integer),
+            Some(Json::Number(n)) => n.as_i64().map_or_else(
+                || n.as_f64().map_or(Value::Null, Value::Float),
+                Value::Integer,
+            ),
             _ => Value::Null,
         }
     }
@@ -71,15 +76,27 @@ impl Document {
 
 fn amount(map: &Map<String, Json>) -> Amount {
     // Serialization of a map is not known to fail; if it did, the size would exceed any limit.
-    let bytes = if map.is_empty() { 2 } else { serde_json::to_string(map).map_or(usize::MAX, |text| text.len()) };
-    Amount { entries: map.len(), bytes }
+    let bytes = if map.is_empty() {
+        2
+    } else {
+        serde_json::to_string(map).map_or(usize::MAX, |text| text.len())
+    };
+    Amount {
+        entries: map.len(),
+        bytes,
+    }
 }
 
 fn scalars(map: &Map<String, Json>, field: &str) -> Result<()> {
-    match map.iter().find(|(_, value)| value.is_array() || value.is_object()) {
-        Some((key, value)) => {
-            Err(Error::invalid(format!("{field}.{key}"), "must be a text, a number, a boolean or null", schema::shown(value)))
-        }
+    match map
+        .iter()
+        .find(|(_, value)| value.is_array() || value.is_object())
+    {
+        Some((key, value)) => Err(Error::invalid(
+            format!("{field}.{key}"),
+            "must be a text, a number, a boolean or null",
+            schema::shown(value),
+        )),
         None => Ok(()),
     }
 }
@@ -92,15 +109,21 @@ macro_rules! json_map {
                 if serializer.is_human_readable() {
                     return self.0.serialize(serializer);
                 }
-                serde_json::to_string(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
+                serde_json::to_string(&self.0)
+                    .map_err(serde::ser::Error::custom)?
+                    .serialize(serializer)
             }
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 if deserializer.is_human_readable() {
-                    return Ok(Self(Option::<Map<String, Json>>::deserialize(deserializer)?.unwrap_or_default()));
+                    return Ok(Self(
+                        Option::<Map<String, Json>>::deserialize(deserializer)?.unwrap_or_default(),
+                    ));
                 }
-                serde_json::from_str(&String::deserialize(deserializer)?).map(Self).map_err(de::Error::custom)
+                serde_json::from_str(&String::deserialize(deserializer)?)
+                    .map(Self)
+                    .map_err(de::Error::custom)
             }
         }
         impl JsonSchema for $name {
@@ -121,5 +144,6 @@ json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": 
 
 /// The flaw of a record, if its fingerprint is not that of its certificate (PEM).
 pub(super) fn other_certificate(fingerprint: &str, pem: &str) -> Option<&'static str> {
-    (!Certificate::is_known_by(fingerprint, pem)).then_some("has a fingerprint that does not match its certificate")
+    (!Certificate::is_known_by(fingerprint, pem))
+        .then_some("has a fingerprint that does not match its certificate")
 }

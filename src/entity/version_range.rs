@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// A version under semver 2.0.0: three numbers and an optional pre-release. Build metadata is ignored.
+/// A version under semver 2.0.0: three numbers and an optional pre-release. Build metadata is
+/// ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     numbers: [u64; 3],
@@ -14,16 +15,27 @@ impl Version {
     /// Parses three numbers with optional pre-release and build metadata; otherwise `None`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.split_once('+').map_or(text, |(version, _)| version);
-        let (numbers, pre) = text.split_once('-').map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
+        let (numbers, pre) = text
+            .split_once('-')
+            .map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
         let mut parts = numbers.split('.').map(number);
         let numbers = [parts.next()??, parts.next()??, parts.next()??];
-        let named = pre
-            .is_none_or(|pre| pre.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')));
-        (parts.next().is_none() && named).then(|| Self { numbers, pre: pre.unwrap_or_default().into() })
+        let named = pre.is_none_or(|pre| {
+            pre.split('.').all(|part| {
+                !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            })
+        });
+        (parts.next().is_none() && named).then(|| Self {
+            numbers,
+            pre: pre.unwrap_or_default().into(),
+        })
     }
 
     const fn release(numbers: [u64; 3]) -> Self {
-        Self { numbers, pre: String::new() }
+        Self {
+            numbers,
+            pre: String::new(),
+        }
     }
 }
 
@@ -33,7 +45,8 @@ impl Ord for Version {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
-            // Numbers compare by value and sort before names; of two that begin alike, the shorter sorts first.
+            // Numbers compare by value and sort before names; of two that begin alike, the shorter
+            // sorts first.
             (false, false) => ranks(&self.pre).cmp(ranks(&other.pre)),
         };
         self.numbers.cmp(&other.numbers).then(pre)
@@ -46,11 +59,15 @@ impl PartialOrd for Version {
 }
 
 fn ranks(pre: &str) -> impl Iterator<Item = (bool, u64, &str)> {
-    pre.split('.').map(|part| part.parse().map_or((true, 0, part), |value| (false, value, "")))
+    pre.split('.').map(|part| {
+        part.parse()
+            .map_or((true, 0, part), |value| (false, value, ""))
+    })
 }
 
 fn number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    let plain =
+        text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     plain.then(|| text.parse().ok()).flatten()
 }
 
@@ -58,7 +75,8 @@ fn number(text: &str) -> Option<u64> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VersionRange(Vec<Vec<Interval>>);
 
-/// Versions inside (or, with `outside`, not inside) `from` (included) to `below` (excluded; `None` means no end).
+/// Versions inside (or, with `outside`, not inside) `from` (included) to `below` (excluded; `None`
+/// means no end).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Interval {
     from: Boundary,
@@ -86,22 +104,33 @@ impl VersionRange {
                 plain.push(c);
             }
         }
-        let either: Option<Vec<Vec<Interval>>> =
-            plain.split("||").map(|all| all.split_whitespace().map(Interval::parse).collect()).collect();
-        either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
+        let either: Option<Vec<Vec<Interval>>> = plain
+            .split("||")
+            .map(|all| all.split_whitespace().map(Interval::parse).collect())
+            .collect();
+        either
+            .filter(|either| either.iter().all(|all| !all.is_empty()))
+            .map(Self)
     }
 
-    /// Whether the range contains no version. A range of very many bounds is not examined, because the time grows with their square.
+    /// Whether the range contains no version. A range of very many bounds is not examined, because
+    /// the time grows with their square.
     pub(crate) fn is_empty(&self) -> bool {
         if self.0.iter().any(|all| all.len() > MAX_EXAMINED) {
             return false;
         }
-        self.0.iter().all(|all| all.iter().fold(vec![Span::ALL], |spans, bound| bound.within(&spans)).is_empty())
+        self.0.iter().all(|all| {
+            all.iter()
+                .fold(vec![Span::ALL], |spans, bound| bound.within(&spans))
+                .is_empty()
+        })
     }
 
     /// Whether the range contains a version.
     pub(crate) fn contains(&self, version: &Version) -> bool {
-        self.0.iter().any(|all| all.iter().all(|bound| bound.holds(version)))
+        self.0
+            .iter()
+            .any(|all| all.iter().all(|bound| bound.holds(version)))
     }
 }
 
@@ -113,13 +142,22 @@ struct Span {
 
 impl Span {
     /// Pre-releases of 0.0.0 are not included.
-    const ALL: Self = Self { from: Boundary { version: Version::release([0; 3]), behind: false }, below: None };
+    const ALL: Self = Self {
+        from: Boundary {
+            version: Version::release([0; 3]),
+            behind: false,
+        },
+        below: None,
+    };
 
     /// The part of it between two boundaries; `None` if there is none.
     fn between(&self, from: &Boundary, below: Option<&Boundary>) -> Option<Self> {
         let from = from.max(&self.from).clone();
         let below = self.below.iter().chain(below).min().cloned();
-        below.as_ref().is_none_or(|below| from < *below).then_some(Self { from, below })
+        below
+            .as_ref()
+            .is_none_or(|below| from < *below)
+            .then_some(Self { from, below })
     }
 }
 
@@ -129,7 +167,10 @@ impl Interval {
         let below = self.below.as_ref();
         let parts = |span: &Span| {
             if self.outside {
-                [span.between(&Span::ALL.from, Some(&self.from)), below.and_then(|below| span.between(below, None))]
+                [
+                    span.between(&Span::ALL.from, Some(&self.from)),
+                    below.and_then(|below| span.between(below, None)),
+                ]
             } else {
                 [span.between(&self.from, below), None]
             }
@@ -142,12 +183,30 @@ impl Interval {
         let (sign, version) = text.split_at(digits);
         // The versions that the text itself stands for: one, or all of `1.x`.
         let (from, below) = match Version::parse(version) {
-            Some(version) => (Boundary { version: version.clone(), behind: false }, Some(Boundary { version, behind: true })),
+            Some(version) => (
+                Boundary {
+                    version: version.clone(),
+                    behind: false,
+                },
+                Some(Boundary {
+                    version,
+                    behind: true,
+                }),
+            ),
             None => wild(version)?,
         };
-        let start = Boundary { version: Version::release([0; 3]), behind: false };
+        let start = Boundary {
+            version: Version::release([0; 3]),
+            behind: false,
+        };
         // Pre-releases of 0.0.0 sort before everything and are not included.
-        let bound = |from, below, outside| Some(Self { from, below, outside });
+        let bound = |from, below, outside| {
+            Some(Self {
+                from,
+                below,
+                outside,
+            })
+        };
         match (sign, below) {
             ("" | "=" | "==", below) => bound(from, below, false),
             ("!" | "!=", below) => bound(from, below, true),
@@ -160,20 +219,31 @@ impl Interval {
     }
 
     fn holds(&self, version: &Version) -> bool {
-        let inside = self.from.is_before(version) && !self.below.as_ref().is_some_and(|edge| edge.is_before(version));
+        let inside = self.from.is_before(version)
+            && !self
+                .below
+                .as_ref()
+                .is_some_and(|edge| edge.is_before(version));
         inside != self.outside
     }
 }
 
 impl Boundary {
     fn is_before(&self, version: &Version) -> bool {
-        if self.behind { self.version < *version } else { self.version <= *version }
+        if self.behind {
+            self.version < *version
+        } else {
+            self.version <= *version
+        }
     }
 }
 
 /// The edges of `1.x`, `1.2.x` or `x`.
 fn wild(text: &str) -> Option<(Boundary, Option<Boundary>)> {
-    let at = |numbers| Boundary { version: Version::release(numbers), behind: false };
+    let at = |numbers| Boundary {
+        version: Version::release(numbers),
+        behind: false,
+    };
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {
         ["x"] | ["x", "x"] | ["x", "x", "x"] => Some((at([0; 3]), None)),
@@ -183,7 +253,10 @@ fn wild(text: &str) -> Option<(Boundary, Option<Boundary>)> {
         }
         [major, minor, "x"] => {
             let (major, minor) = (number(major)?, number(minor)?);
-            Some((at([major, minor, 0]), Some(at([major, minor.checked_add(1)?, 0]))))
+            Some((
+                at([major, minor, 0]),
+                Some(at([major, minor.checked_add(1)?, 0])),
+            ))
         }
         _ => None,
     }
@@ -194,23 +267,37 @@ mod tests {
     use super::*;
 
     fn fits(range: &str, version: &str) -> bool {
-        VersionRange::parse(range).unwrap().contains(&Version::parse(version).unwrap())
+        VersionRange::parse(range)
+            .unwrap()
+            .contains(&Version::parse(version).unwrap())
     }
 
     #[test]
     fn versions_match_ranges() {
         for (range, within, without) in [
-            (">=10.0.0", &["10.0.0", "10.0.1-beta", "11.2.3"][..], &["9.9.9", "10.0.0-rc.1"][..]),
+            (
+                ">=10.0.0",
+                &["10.0.0", "10.0.1-beta", "11.2.3"][..],
+                &["9.9.9", "10.0.0-rc.1"][..],
+            ),
             ("1.2.3", &["1.2.3", "1.2.3+build"], &["1.2.4", "1.2.3-a"]),
             ("1.x", &["1.0.0", "1.99.99"], &["0.9.9", "2.0.0"]),
             ("1.2.x", &["1.2.0", "1.2.7"], &["1.3.0"]),
             (">1.x", &["2.0.0"], &["1.9.9"]),
             ("<=1.2.x", &["1.2.9", "0.1.0"], &["1.3.0"]),
-            (">1.0.0 <2.0.0 || >= 3.0.0", &["1.0.1", "3.0.0"], &["1.0.0", "2.0.0"]),
+            (
+                ">1.0.0 <2.0.0 || >= 3.0.0",
+                &["1.0.1", "3.0.0"],
+                &["1.0.0", "2.0.0"],
+            ),
             ("!1.2.3", &["1.2.4"], &["1.2.3"]),
         ] {
-            within.iter().for_each(|version| assert!(fits(range, version), "{version} in {range}"));
-            without.iter().for_each(|version| assert!(!fits(range, version), "{version} not in {range}"));
+            within
+                .iter()
+                .for_each(|version| assert!(fits(range, version), "{version} in {range}"));
+            without
+                .iter()
+                .for_each(|version| assert!(!fits(range, version), "{version} not in {range}"));
         }
     }
 
@@ -233,25 +320,50 @@ mod tests {
             assert!(VersionRange::parse(range).unwrap().is_empty(), "{range}");
         }
         let many = "2.0.0 ".to_owned() + &"<1.0.0 ".repeat(100);
-        assert!(!VersionRange::parse(&many).unwrap().is_empty(), "more bounds than are examined");
-        for range in
-            ["1.0.0", "x", ">=10.0.0", "!1.0.0", "1.x !1.0.0", ">=1.0.0 <=1.0.0", "<0.0.0 || 1.0.0", ">1.0.0 <1.0.1", "!1.x !2.x", "0.0.0"]
-        {
+        assert!(
+            !VersionRange::parse(&many).unwrap().is_empty(),
+            "more bounds than are examined"
+        );
+        for range in [
+            "1.0.0",
+            "x",
+            ">=10.0.0",
+            "!1.0.0",
+            "1.x !1.0.0",
+            ">=1.0.0 <=1.0.0",
+            "<0.0.0 || 1.0.0",
+            ">1.0.0 <1.0.1",
+            "!1.x !2.x",
+            "0.0.0",
+        ] {
             assert!(!VersionRange::parse(range).unwrap().is_empty(), "{range}");
         }
     }
 
     #[test]
     fn invalid_versions_are_refused() {
-        ["", "newest", ">=", "1", "1.2", "10.0.1.5", "1.2.3 ||", "~1.2.3", "01.2.3", "1.2.3-", "é"]
+        [
+            "", "newest", ">=", "1", "1.2", "10.0.1.5", "1.2.3 ||", "~1.2.3", "01.2.3", "1.2.3-",
+            "é",
+        ]
+        .iter()
+        .for_each(|text| assert_eq!(VersionRange::parse(text), None, "{text}"));
+        ["10.0", "10.0.1.5", "", "x", "1.2.x"]
             .iter()
-            .for_each(|text| assert_eq!(VersionRange::parse(text), None, "{text}"));
-        ["10.0", "10.0.1.5", "", "x", "1.2.x"].iter().for_each(|text| assert_eq!(Version::parse(text), None, "{text}"));
+            .for_each(|text| assert_eq!(Version::parse(text), None, "{text}"));
     }
 
     #[test]
     fn pre_releases_are_in_order() {
-        let order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0"];
+        let order = [
+            "1.0.0-alpha",
+            "1.0.0-alpha.1",
+            "1.0.0-alpha.beta",
+            "1.0.0-beta.2",
+            "1.0.0-beta.11",
+            "1.0.0-rc.1",
+            "1.0.0",
+        ];
         assert!(order.is_sorted_by_key(|text| Version::parse(text).unwrap()));
     }
 }

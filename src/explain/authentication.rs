@@ -24,13 +24,14 @@ use crate::{
 pub(crate) struct Authentication {
     /// Whether it can log in, or why not.
     pub state: State,
-    /// When a locked identity is unlocked, or when the enrollment token of one that never enrolled expires or expired.
+    /// When a locked identity is unlocked, or when the enrollment token of one that never enrolled
+    /// expires or expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The credentials it has.
     pub credentials: Vec<ExplainedCredential>,
-    /// What is required besides a credential. The verdict assumes that it is given where the identity can give it, and
-    /// is no where it cannot.
+    /// What is required besides a credential. The verdict assumes that it is given where the
+    /// identity can give it, and is no where it cannot.
     pub second_factors: Vec<SecondFactor>,
 }
 
@@ -49,20 +50,25 @@ pub(crate) enum State {
     NeverEnrolled,
     /// It has no credential.
     NoCredential,
-    /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
-    /// of them.
+    /// It has credentials, but the auth policy, or the certificate authority that issued its
+    /// certificate, allows none of them.
     NotAllowed,
 }
 
-/// The newest complete session of an identity. A session lacks no token of an external signer, because that comes with
-/// every request.
+/// The newest complete session of an identity. A session lacks no token of an external signer,
+/// because that comes with every request.
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Option<Record<ApiSession>>> {
+pub(crate) fn logged_in(
+    tx: &Read<'_>,
+    identity: &Record<Identity>,
+) -> Result<Option<Record<ApiSession>>> {
     let secondary = tx.get(identity.spec.auth_policy())?.spec.secondary;
     let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
-    let complete = sessions.into_iter().filter(|session| !session.spec.lacks_code(&secondary));
+    let complete = sessions
+        .into_iter()
+        .filter(|session| !session.spec.lacks_code(&secondary));
     Ok(complete.max_by_key(|session| session.created_at))
 }
 
@@ -92,21 +98,33 @@ pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authenticatio
     let (state, until) = match (shut_out, identity.state.disabled_until, outstanding) {
         (true, None, _) => (State::Disabled, None),
         (true, until, _) => (State::Locked, until),
-        (false, _, Some(enrollment)) if credentials.is_empty() => (State::NeverEnrolled, Some(enrollment.spec.expires_at)),
+        (false, _, Some(enrollment)) if credentials.is_empty() => {
+            (State::NeverEnrolled, Some(enrollment.spec.expires_at))
+        }
         (false, ..) if credentials.is_empty() => (State::NoCredential, None),
         (false, ..) if !is_allowed => (State::NotAllowed, None),
         (false, ..) => (State::Ready, None),
     };
     let second_factors = second_factors::asked_of(tx, identity, &policy)?;
     obstacles.extend(second_factors::missing(case, &second_factors));
-    Ok((Authentication { state, until, credentials, second_factors }, obstacles))
+    Ok((
+        Authentication {
+            state,
+            until,
+            credentials,
+            second_factors,
+        },
+        obstacles,
+    ))
 }
 
-/// The unused enrollment of an identity or of the edge router whose tunneler it is; of several the one that expires
-/// last.
+/// The unused enrollment of an identity or of the edge router whose tunneler it is; of several the
+/// one that expires last.
 fn outstanding(tx: &Read<'_>, identity: &str) -> Result<Option<Record<Enrollment>>> {
     let mut issued = tx.linked::<Enrollment>("identity", identity)?;
     // The identity of a tunneler has the id of its router.
     issued.extend(tx.linked::<Enrollment>("edgeRouter", identity)?);
-    Ok(issued.into_iter().max_by_key(|enrollment| enrollment.spec.expires_at))
+    Ok(issued
+        .into_iter()
+        .max_by_key(|enrollment| enrollment.spec.expires_at))
 }

@@ -36,6 +36,9 @@ pub(crate) struct NamedRecord {
 
 impl NamedRecord {
     pub(super) fn new<E: Entity>(record: &Record<E>, name: &str) -> Self {
-        Self { id: record.id.to_string(), name: name.into() }
+        Self {
+            id: record.id.to_string(),
+            name: name.into(),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Dials that failed: what was observed, beside what policies and connections say.
 //!
-//! A host that hangs is connected and binds its service, so that only its dials show that it does not answer.
+//! A host that hangs is connected and binds its service, so that only its dials show that it does
+//! not answer.
 
 use super::{
     case::{Case, MAX_LISTED},
@@ -10,7 +11,9 @@ use super::{
 
 /// The failures of a host as a sentence.
 pub(super) fn sentence(host: &Host) -> Option<String> {
-    host.failures.as_ref().map(|failures| format!("{}: {}", host.name(), failures.text()))
+    host.failures
+        .as_ref()
+        .map(|failures| format!("{}: {}", host.name(), failures.text()))
 }
 
 /// The obstacle if the last dial of each host failed.
@@ -20,7 +23,10 @@ pub(super) fn failing(case: &Case<'_>, hosts: &[Host]) -> Option<Obstacle> {
     }
     let name = &case.service.spec.name;
     let sentences: Vec<String> = hosts.iter().take(MAX_LISTED).filter_map(sentence).collect();
-    let text = format!("no host of {name} was reached by its last dial: {}", sentences.join("; "));
+    let text = format!(
+        "no host of {name} was reached by its last dial: {}",
+        sentences.join("; ")
+    );
     let remedy = "look at the program of the host, and start it again if it hangs; the next dial that succeeds removes this".to_owned();
     Some(Obstacle::new(ObstacleKind::DialsFail, text, Vec::new()).with_remedy(remedy))
 }

@@ -25,11 +25,22 @@ pub(crate) struct HostFailures {
 }
 
 impl HostFailures {
-    /// The failures of a host, which has one key, or one for each of its terminators. `None` unless the last dials of all failed.
+    /// The failures of a host, which has one key, or one for each of its terminators. `None` unless
+    /// the last dials of all failed.
     pub(super) fn of(case: &Case<'_>, keys: &[HostKey]) -> Option<Self> {
-        let hosting = case.hosting.filter(|hosting| hosting.fails(case.service.id.as_str(), keys))?;
+        let hosting = case
+            .hosting
+            .filter(|hosting| hosting.fails(case.service.id.as_str(), keys))?;
         let mut all: Option<Self> = None;
-        for FailedDials { host, failures, first, last, reasons, .. } in hosting.failed_dials(case.service.id.as_str()) {
+        for FailedDials {
+            host,
+            failures,
+            first,
+            last,
+            reasons,
+            ..
+        } in hosting.failed_dials(case.service.id.as_str())
+        {
             if !host.is_some_and(|host| keys.contains(&host)) {
                 continue;
             }
@@ -39,19 +50,34 @@ impl HostFailures {
                     (known.times, known.since) = (known.times + failures, known.since.min(first));
                     known.reasons.extend(reasons);
                 }
-                None => all = Some(Self { times: failures, since: first, last, reasons }),
+                None => {
+                    all = Some(Self {
+                        times: failures,
+                        since: first,
+                        last,
+                        reasons,
+                    })
+                }
             }
         }
         all
     }
 
-    /// The failures as text, such as `3 dials failed since T, the last one at T: the host did not answer in time`.
+    /// The failures as text, such as `3 dials failed since T, the last one at T: the host did not
+    /// answer in time`.
     pub(super) fn text(&self) -> String {
-        let Self { times, since, last, reasons } = self;
+        let Self {
+            times,
+            since,
+            last,
+            reasons,
+        } = self;
         let reason = reasons.first().map_or("", |reason| reason.text.as_str());
         match times {
             1 => format!("the last dial failed at {last}: {reason}"),
-            _ => format!("the last {times} dials failed since {since}, the last one at {last}: {reason}"),
+            _ => format!(
+                "the last {times} dials failed since {since}, the last one at {last}: {reason}"
+            ),
         }
     }
 }

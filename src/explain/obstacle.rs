@@ -14,7 +14,8 @@ pub(crate) struct Obstacle {
     pub concerns: Concern,
     /// The obstacle in plain English.
     pub text: String,
-    /// Requests of which any one removes it, smallest first. With `remedy`, that is necessary as well.
+    /// Requests of which any one removes it, smallest first. With `remedy`, that is necessary as
+    /// well.
     pub edits: Vec<SuggestedEdit>,
     /// The same requests as commands, in the same order, with names in place of ids.
     pub commands: Vec<String>,
@@ -25,11 +26,21 @@ pub(crate) struct Obstacle {
 
 impl Obstacle {
     pub(super) fn new(what: ObstacleKind, text: String, edits: Vec<SuggestedEdit>) -> Self {
-        Self { what, concerns: what.concerns(), text, edits, commands: Vec::new(), remedy: None }
+        Self {
+            what,
+            concerns: what.concerns(),
+            text,
+            edits,
+            commands: Vec::new(),
+            remedy: None,
+        }
     }
 
     pub(super) fn with_remedy(self, remedy: String) -> Self {
-        Self { remedy: Some(remedy), ..self }
+        Self {
+            remedy: Some(remedy),
+            ..self
+        }
     }
 }
 
@@ -50,8 +61,8 @@ pub(crate) enum Concern {
 pub(crate) enum ObstacleKind {
     Disabled,
     NoCredential,
-    /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
-    /// of them.
+    /// It has credentials, but the auth policy, or the certificate authority that issued its
+    /// certificate, allows none of them.
     CredentialNotAllowed,
     /// A required second factor cannot be given.
     SecondFactor,
@@ -64,7 +75,8 @@ pub(crate) enum ObstacleKind {
     RouterNotConnected,
     /// The service has terminators, all on routers that are not connected.
     TerminatorNotReachable,
-    /// Routers of the identity and of the hosts are connected, and no links lead from one to the other.
+    /// Routers of the identity and of the hosts are connected, and no links lead from one to the
+    /// other.
     NoPath,
     /// Identities may bind the service, and none does.
     NoHost,
@@ -77,11 +89,18 @@ pub(crate) enum ObstacleKind {
 impl ObstacleKind {
     fn concerns(self) -> Concern {
         match self {
-            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoPath => Concern::Traffic,
+            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoPath => {
+                Concern::Traffic
+            }
             Self::NoHost | Self::NoTerminator | Self::DialsFail => Concern::Traffic,
-            Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
+            Self::Disabled
+            | Self::NoCredential
+            | Self::CredentialNotAllowed
+            | Self::SecondFactor => Concern::Rights,
             Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
-            Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,
+            Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => {
+                Concern::Rights
+            }
         }
     }
 }

@@ -38,9 +38,11 @@ pub(crate) struct NearGrant {
     pub missing: Missing,
     /// The entries that match the other side.
     pub matched_by: Vec<String>,
-    /// Sets of role attributes of which any one would do; empty if only naming the id in the policy helps.
+    /// Sets of role attributes of which any one would do; empty if only naming the id in the policy
+    /// helps.
     pub lacking: Vec<Vec<String>>,
-    /// Whether the endpoint passes the posture checks of the policy. If not, a match would not give the right.
+    /// Whether the endpoint passes the posture checks of the policy. If not, a match would not give
+    /// the right.
     pub is_passing: bool,
 }
 
@@ -71,20 +73,37 @@ pub(crate) fn granting(
     evaluator: &PostureEvaluator<'_>,
     evidence: &Evidence,
 ) -> Result<Option<GrantingPolicy>> {
-    let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy_grant.policy.as_ref()))? else { return Ok(None) };
+    let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(
+        grant.policy_grant.policy.as_ref(),
+    ))?
+    else {
+        return Ok(None);
+    };
     let checks = evaluator.checks(&grant.policy_grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     Ok(Some(GrantingPolicy {
         policy: NamedRecord::new(&policy, &policy.spec.name),
         identity_by: by(&grant.identity, case.identity.id.as_str()),
         service_by: by(&grant.service, case.service.id.as_str()),
-        posture_checks: checks.iter().map(|judged| NamedRecord::new(&judged.check, &judged.check.spec.name)).collect(),
-        failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence)).collect(),
+        posture_checks: checks
+            .iter()
+            .map(|judged| NamedRecord::new(&judged.check, &judged.check.spec.name))
+            .collect(),
+        failed_checks: failed
+            .map(|judged| CheckFailure::of(&judged.check, evidence))
+            .collect(),
     }))
 }
 
 /// A near policy for the answer.
-pub(crate) fn nearly(case: &Case<'_>, PolicyCandidate { policy, near, is_passing }: &PolicyCandidate) -> NearGrant {
+pub(crate) fn nearly(
+    case: &Case<'_>,
+    PolicyCandidate {
+        policy,
+        near,
+        is_passing,
+    }: &PolicyCandidate,
+) -> NearGrant {
     let (missing, there) = match near.missing {
         PolicyEntityKind::Service => (Missing::Service, case.identity.id.as_str()),
         _ => (Missing::Identity, case.service.id.as_str()),
@@ -93,7 +112,11 @@ pub(crate) fn nearly(case: &Case<'_>, PolicyCandidate { policy, near, is_passing
         policy: NamedRecord::new(policy, &policy.spec.name),
         missing,
         matched_by: by(&near.matched, there),
-        lacking: near.lacking.iter().map(|set| set.iter().map(ToString::to_string).collect()).collect(),
+        lacking: near
+            .lacking
+            .iter()
+            .map(|set| set.iter().map(ToString::to_string).collect())
+            .collect(),
         is_passing: *is_passing,
     }
 }
@@ -102,6 +125,9 @@ fn by(reason: &RoleMatch, id: &str) -> Vec<String> {
     match reason {
         RoleMatch::Id => vec![format!("@{id}")],
         RoleMatch::Everyone => vec!["#all".into()],
-        RoleMatch::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
+        RoleMatch::Attributes(attributes) => attributes
+            .iter()
+            .map(|attribute| format!("#{attribute}"))
+            .collect(),
     }
 }

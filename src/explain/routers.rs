@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     access::{PolicyEntityKind, PolicyKind},
-    entity::{EdgeRouter, EdgeRouterPolicy, Id, Lookup, ServiceEdgeRouterPolicy, TransitRouter, TypedLookup},
+    entity::{
+        EdgeRouter, EdgeRouterPolicy, Id, Lookup, ServiceEdgeRouterPolicy, TransitRouter,
+        TypedLookup,
+    },
     error::Result,
     store::Read,
 };
@@ -54,7 +57,10 @@ impl Reach {
         case.access.ask(|engine| {
             let routers = engine.related(kind, from, id, PolicyEntityKind::EdgeRouter);
             let routers = routers.in_order().map(|(_, id)| format!("@{id}")).collect();
-            Self { routers, everywhere: engine.reaches_everything(kind, from, id, PolicyEntityKind::EdgeRouter) }
+            Self {
+                routers,
+                everywhere: engine.reaches_everything(kind, from, id, PolicyEntityKind::EdgeRouter),
+            }
         })
     }
 
@@ -63,15 +69,25 @@ impl Reach {
     }
 }
 
-/// The obstacles if identity and service have no edge router in common. If there is no router at all, adding one is
-/// enough for a side whose policies include every router.
+/// The obstacles if identity and service have no edge router in common. If there is no router at
+/// all, adding one is enough for a side whose policies include every router.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
-    let of_identity = Reach::of(case, PolicyKind::EdgeRouter, PolicyEntityKind::Identity, case.identity.id.as_str());
-    let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, PolicyEntityKind::Service, case.service.id.as_str());
+    let of_identity = Reach::of(
+        case,
+        PolicyKind::EdgeRouter,
+        PolicyEntityKind::Identity,
+        case.identity.id.as_str(),
+    );
+    let of_service = Reach::of(
+        case,
+        PolicyKind::ServiceEdgeRouter,
+        PolicyEntityKind::Service,
+        case.service.id.as_str(),
+    );
     let obstacle = |what, text, edit| Obstacle::new(what, text, vec![edit]);
     let mut obstacles = Vec::new();
     if tx.count::<EdgeRouter>()? == 0 {
@@ -82,19 +98,45 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
             body: json!({ "name": free::<TransitRouter>(tx, "edge-router".into())? }),
             text: "add an edge router".into(),
         };
-        obstacles.push(obstacle(ObstacleKind::NoEdgeRouter, "there is no edge router".into(), edit));
+        obstacles.push(obstacle(
+            ObstacleKind::NoEdgeRouter,
+            "there is no edge router".into(),
+            edit,
+        ));
     }
     if of_service.is_nowhere() {
         let text = format!("no policy lets {service} be reached over an edge router");
-        obstacles.push(obstacle(ObstacleKind::ServiceWithoutRouter, text, for_service(tx, case)?));
+        obstacles.push(obstacle(
+            ObstacleKind::ServiceWithoutRouter,
+            text,
+            for_service(tx, case)?,
+        ));
     }
     if of_identity.is_nowhere() {
-        let edit = for_identity(tx, case, json!(["#all"]), format!("let {identity} use every edge router"))?;
-        obstacles.push(obstacle(ObstacleKind::IdentityWithoutRouter, format!("no policy lets {identity} use an edge router"), edit));
+        let edit = for_identity(
+            tx,
+            case,
+            json!(["#all"]),
+            format!("let {identity} use every edge router"),
+        )?;
+        obstacles.push(obstacle(
+            ObstacleKind::IdentityWithoutRouter,
+            format!("no policy lets {identity} use an edge router"),
+            edit,
+        ));
     }
     if obstacles.is_empty() {
-        let edit = for_identity(tx, case, json!(of_service.routers), format!("let {identity} use the edge routers of {service}"))?;
-        obstacles.push(obstacle(ObstacleKind::NoCommonRouter, format!("{identity} and {service} have no edge router in common"), edit));
+        let edit = for_identity(
+            tx,
+            case,
+            json!(of_service.routers),
+            format!("let {identity} use the edge routers of {service}"),
+        )?;
+        obstacles.push(obstacle(
+            ObstacleKind::NoCommonRouter,
+            format!("{identity} and {service} have no edge router in common"),
+            edit,
+        ));
     }
     Ok(obstacles)
 }
@@ -112,8 +154,16 @@ fn for_service(tx: &Read<'_>, case: &Case<'_>) -> Result<SuggestedEdit> {
     })
 }
 
-fn for_identity(tx: &Read<'_>, case: &Case<'_>, routers: Json, text: String) -> Result<SuggestedEdit> {
-    let name = format!("{}-edge-routers-of-{}", case.identity.spec.name, case.service.spec.name);
+fn for_identity(
+    tx: &Read<'_>,
+    case: &Case<'_>,
+    routers: Json,
+    text: String,
+) -> Result<SuggestedEdit> {
+    let name = format!(
+        "{}-edge-routers-of-{}",
+        case.identity.spec.name, case.service.spec.name
+    );
     Ok(SuggestedEdit {
         method: "POST",
         path: "/edge-router-policies".into(),

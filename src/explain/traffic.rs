@@ -1,8 +1,9 @@
-//! The current hosts of a service, and what prevents traffic although policies allow it: routers that are not
-//! connected, and services without a host.
+//! The current hosts of a service, and what prevents traffic although policies allow it: routers
+//! that are not connected, and services without a host.
 //!
-//! Not here: rights (`policies.rs`, `routers.rs`). Obstacles here are removed by starting a program; a request helps
-//! only where a record is missing or disabled. Invariant: none of them prevents POST /sessions.
+//! Not here: rights (`policies.rs`, `routers.rs`). Obstacles here are removed by starting a
+//! program; a request helps only where a record is missing or disabled. Invariant: none of them
+//! prevents POST /sessions.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -41,27 +42,49 @@ pub(crate) struct Host {
     pub failures: Option<HostFailures>,
 }
 
-/// The hosts of a service with a terminator on a connected router, sorted by identity, then router. Terminators made by
-/// a connection count only while their identity is connected. Terminators that an administrator made on one router are one host.
+/// The hosts of a service with a terminator on a connected router, sorted by identity, then router.
+/// Terminators made by a connection count only while their identity is connected. Terminators that
+/// an administrator made on one router are one host.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
     let mut live = BTreeMap::<(Option<String>, String), (usize, Vec<HostKey>)>::new();
-    for LiveHost { host, router, terminators } in hosting::live_hosts(tx, case.service.id.as_str())? {
-        let entry = live.entry((host.identity().map(str::to_owned), router)).or_default();
+    for LiveHost {
+        host,
+        router,
+        terminators,
+    } in hosting::live_hosts(tx, case.service.id.as_str())?
+    {
+        let entry = live
+            .entry((host.identity().map(str::to_owned), router))
+            .or_default();
         entry.0 += terminators;
         entry.1.push(host);
     }
     let mut hosts = Vec::with_capacity(live.len());
     for ((identity, router), (terminators, keys)) in live {
-        let identity = identity.map(Id::<Identity>::from_text).map(|id| tx.find(&id)).transpose()?.flatten();
+        let identity = identity
+            .map(Id::<Identity>::from_text)
+            .map(|id| tx.find(&id))
+            .transpose()?
+            .flatten();
         let identity = identity.map(|found| NamedRecord::new(&found, &found.spec.name));
         if let Some(router) = named_router(tx, &router)? {
-            hosts.push(Host { identity, router, terminators, failures: HostFailures::of(case, &keys) });
+            hosts.push(Host {
+                identity,
+                router,
+                terminators,
+                failures: HostFailures::of(case, &keys),
+            });
         }
     }
-    let name = |host: &Host| (host.identity.as_ref().map(|identity| identity.name.clone()), host.router.name.clone());
+    let name = |host: &Host| {
+        (
+            host.identity.as_ref().map(|identity| identity.name.clone()),
+            host.router.name.clone(),
+        )
+    };
     hosts.sort_by_cached_key(name);
     Ok(hosts)
 }
@@ -70,7 +93,9 @@ pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<NamedRecord
     if let Some(found) = tx.find::<EdgeRouter>(&Id::from_text(id))? {
         return Ok(Some(NamedRecord::new(&found, &found.spec.name)));
     }
-    Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| NamedRecord::new(&found, &found.spec.name)))
+    Ok(tx
+        .find::<TransitRouter>(&Id::from_text(id))?
+        .map(|found| NamedRecord::new(&found, &found.spec.name)))
 }
 
 impl Host {
@@ -101,7 +126,12 @@ pub(crate) fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Opt
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter], hosts: &[Host]) -> Result<Vec<Obstacle>> {
+pub(crate) fn obstacles(
+    tx: &Read<'_>,
+    case: &Case<'_>,
+    routers: &[CommonRouter],
+    hosts: &[Host],
+) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
     // Without a common router, that is reported as an obstacle to the right.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {
@@ -116,10 +146,17 @@ pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter]
 fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter]) -> Result<Obstacle> {
     let names = listed(routers.iter().map(|router| router.router.name.as_str()));
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
-    let text = format!("no edge router that {identity} and {service} have in common is connected: {names}");
+    let text = format!(
+        "no edge router that {identity} and {service} have in common is connected: {names}"
+    );
     let mut remedy = "start one of them".to_owned();
     let mut edits = Vec::new();
-    for CommonRouter { router, is_disabled, .. } in routers.iter().take(MAX_LISTED) {
+    for CommonRouter {
+        router,
+        is_disabled,
+        ..
+    } in routers.iter().take(MAX_LISTED)
+    {
         if *is_disabled {
             write!(remedy, "; {} is disabled and cannot connect", router.name).ok();
             edits.push(SuggestedEdit {
@@ -129,7 +166,9 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter]) -> Re
                 text: format!("enable the edge router {}", router.name),
             });
         }
-        let enrolled = tx.find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?.is_some_and(|found| found.state.is_verified);
+        let enrolled = tx
+            .find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?
+            .is_some_and(|found| found.state.is_verified);
         if !enrolled {
             write!(remedy, "; {} has not enrolled yet", router.name).ok();
         }
@@ -144,45 +183,80 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     // Terminators of a lost connection on a connected router are deleted soon.
     terminators.retain(|terminator| tx.router_info(&terminator.spec.router).is_none());
     if !terminators.is_empty() {
-        let text = format!("none of the routers that the terminators of {name} are on is connected{}", absence(tx, case)?);
-        let routers: Vec<String> = terminators.iter().filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0)).collect();
-        let remedy = format!("start one of these routers: {}", listed(routers.iter().map(String::as_str)));
-        return Ok(Obstacle::new(ObstacleKind::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy));
+        let text = format!(
+            "none of the routers that the terminators of {name} are on is connected{}",
+            absence(tx, case)?
+        );
+        let routers: Vec<String> = terminators
+            .iter()
+            .filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0))
+            .collect();
+        let remedy = format!(
+            "start one of these routers: {}",
+            listed(routers.iter().map(String::as_str))
+        );
+        return Ok(
+            Obstacle::new(ObstacleKind::TerminatorNotReachable, text, Vec::new())
+                .with_remedy(remedy),
+        );
     }
     let hosts = case.access.ask(|engine| {
         let hosts = engine.identities(id, Right::Bind);
-        hosts.in_order().take(MAX_LISTED + 1).map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+        hosts
+            .in_order()
+            .take(MAX_LISTED + 1)
+            .map(|(_, id)| id.to_string())
+            .collect::<Vec<_>>()
     });
     if hosts.is_empty() {
         let text = format!("{name} has no terminator, and no identity may bind it");
-        let remedy = format!("let an identity host it with a service policy of type Bind and have it bind, or add a terminator for {name}");
+        let remedy = format!(
+            "let an identity host it with a service policy of type Bind and have it bind, or add a terminator for {name}"
+        );
         return Ok(Obstacle::new(ObstacleKind::NoTerminator, text, Vec::new()).with_remedy(remedy));
     }
     let mut names = Vec::with_capacity(hosts.len());
     for host in &hosts {
         if let Some(found) = tx.find(&Id::<Identity>::from_text(host.as_str()))? {
-            let state = if tx.is_connected(host) { " (connected, but does not bind it)" } else { " (not connected)" };
+            let state = if tx.is_connected(host) {
+                " (connected, but does not bind it)"
+            } else {
+                " (not connected)"
+            };
             names.push(format!("{}{state}", found.spec.name));
         }
     }
     let text = format!("no host binds {name} now{}", absence(tx, case)?);
-    let remedy = format!("start the hosting program of one of {}", listed(names.iter().map(String::as_str)));
+    let remedy = format!(
+        "start the hosting program of one of {}",
+        listed(names.iter().map(String::as_str))
+    );
     Ok(Obstacle::new(ObstacleKind::NoHost, text, Vec::new()).with_remedy(remedy))
 }
 
-/// Since when nobody hosts the service, and who did last, as the end of a sentence; empty if that is not known.
+/// Since when nobody hosts the service, and who did last, as the end of a sentence; empty if that
+/// is not known.
 fn absence(tx: &Read<'_>, case: &Case<'_>) -> Result<String> {
-    let Some(hosting) = case.hosting else { return Ok(String::new()) };
+    let Some(hosting) = case.hosting else {
+        return Ok(String::new());
+    };
     let standing = hosting.standing(&case.service);
-    let Some(text) = hosting.absence_text(&standing, "it") else { return Ok(String::new()) };
+    let Some(text) = hosting.absence_text(&standing, "it") else {
+        return Ok(String::new());
+    };
     let last = match &standing {
         Standing::Unhosted(_, Some(last)) => match last.identity() {
-            Some(identity) => tx.find(&Id::<Identity>::from_text(identity))?.map(|identity| identity.spec.name),
+            Some(identity) => tx
+                .find(&Id::<Identity>::from_text(identity))?
+                .map(|identity| identity.spec.name),
             None => None,
         },
         _ => None,
     };
-    Ok(last.map_or_else(|| format!(": {text}"), |last| format!(": {text}, the last host was {last}")))
+    Ok(last.map_or_else(
+        || format!(": {text}"),
+        |last| format!(": {text}, the last host was {last}"),
+    ))
 }
 
 /// The first names, separated by commas.
@@ -191,5 +265,9 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(MAX_LISTED);
     names.truncate(MAX_LISTED);
     let text = names.join(", ");
-    if more > 0 { format!("{text} and more") } else { text }
+    if more > 0 {
+        format!("{text} and more")
+    } else {
+        text
+    }
 }

@@ -17,19 +17,26 @@ impl Builder {
     pub fn new(content_type: i32) -> Self {
         let mut bytes = BytesMut::with_capacity(128);
         bytes.put_bytes(0, HEAD);
-        Self { content_type, bytes }
+        Self {
+            content_type,
+            bytes,
+        }
     }
 
-    /// The answer to a message: [`key::REPLY_FOR`] holds its sequence, and its reflected headers are repeated.
+    /// The answer to a message: [`key::REPLY_FOR`] holds its sequence, and its reflected headers
+    /// are repeated.
     pub fn reply(content_type: i32, to: &Frame) -> Self {
         let builder = Self::new(content_type).i32(key::REPLY_FOR, to.sequence());
-        to.headers().filter(|(key, _)| key::REFLECTED.contains(key)).fold(builder, |builder, (key, value)| builder.bytes(key, value))
+        to.headers()
+            .filter(|(key, _)| key::REFLECTED.contains(key))
+            .fold(builder, |builder, (key, value)| builder.bytes(key, value))
     }
 
     #[must_use]
     pub fn bytes(mut self, key: i32, value: &[u8]) -> Self {
         self.bytes.put_i32_le(key);
-        self.bytes.put_i32_le(i32::try_from(value.len()).unwrap_or(i32::MAX));
+        self.bytes
+            .put_i32_le(i32::try_from(value.len()).unwrap_or(i32::MAX));
         self.bytes.put_slice(value);
         self
     }
@@ -77,13 +84,27 @@ impl Builder {
     pub fn body(mut self, body: &[u8]) -> Frame {
         let headers = self.bytes.len() - HEAD;
         self.bytes.put_slice(body);
-        let head = Head { content_type: self.content_type, sequence: 0, headers, body: body.len() };
+        let head = Head {
+            content_type: self.content_type,
+            sequence: 0,
+            headers,
+            body: body.len(),
+        };
         let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX).to_le_bytes();
-        let written = [MAGIC, head.content_type.to_le_bytes(), head.sequence.to_le_bytes(), length(headers), length(body.len())];
+        let written = [
+            MAGIC,
+            head.content_type.to_le_bytes(),
+            head.sequence.to_le_bytes(),
+            length(headers),
+            length(body.len()),
+        ];
         if let Some(place) = self.bytes.get_mut(..HEAD) {
             place.copy_from_slice(written.as_flattened());
         }
-        Frame { head, bytes: self.bytes }
+        Frame {
+            head,
+            bytes: self.bytes,
+        }
     }
 
     /// The message without a body.

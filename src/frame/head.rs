@@ -36,14 +36,41 @@ impl Head {
     /// # Errors
     /// The magic number is wrong, or the length of a section exceeds its limit.
     pub fn decode(bytes: &[u8; HEAD], limits: FrameLimits) -> Result<Self, Malformed> {
-        let [m0, m1, m2, m3, c0, c1, c2, c3, s0, s1, s2, s3, h0, h1, h2, h3, b0, b1, b2, b3] = *bytes;
+        let [
+            m0,
+            m1,
+            m2,
+            m3,
+            c0,
+            c1,
+            c2,
+            c3,
+            s0,
+            s1,
+            s2,
+            s3,
+            h0,
+            h1,
+            h2,
+            h3,
+            b0,
+            b1,
+            b2,
+            b3,
+        ] = *bytes;
         if [m0, m1, m2, m3] != MAGIC {
             return Err(Malformed::Magic);
         }
         let length = |bytes, section, limit| {
             let length = i32::from_le_bytes(bytes);
-            let fits = usize::try_from(length).ok().filter(|length| *length <= limit);
-            fits.ok_or(Malformed::Length { section, length, limit })
+            let fits = usize::try_from(length)
+                .ok()
+                .filter(|length| *length <= limit);
+            fits.ok_or(Malformed::Length {
+                section,
+                length,
+                limit,
+            })
         };
         Ok(Self {
             content_type: i32::from_le_bytes([c0, c1, c2, c3]),

@@ -25,13 +25,20 @@ impl<'f> Headers<'f> {
 
     /// The key and the position of the value of the next header; `None` at the end.
     fn step(&mut self) -> Option<Result<(i32, Range<usize>), Malformed>> {
-        let rest = self.section.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let rest = self
+            .section
+            .get(self.at..)
+            .filter(|rest| !rest.is_empty())?;
         let Some(([k0, k1, k2, k3, l0, l1, l2, l3], after)) = rest.split_first_chunk() else {
             return Some(Err(Malformed::Header(-1)));
         };
         let key = i32::from_le_bytes([*k0, *k1, *k2, *k3]);
-        let length = usize::try_from(i32::from_le_bytes([*l0, *l1, *l2, *l3])).ok().filter(|length| *length <= after.len());
-        let Some(length) = length else { return Some(Err(Malformed::Header(key))) };
+        let length = usize::try_from(i32::from_le_bytes([*l0, *l1, *l2, *l3]))
+            .ok()
+            .filter(|length| *length <= after.len());
+        let Some(length) = length else {
+            return Some(Err(Malformed::Header(key)));
+        };
         let start = self.at + KEY_AND_LENGTH;
         self.at = start + length;
         Some(Ok((key, start..self.at)))
@@ -78,7 +85,9 @@ pub(super) fn check(section: &[u8]) -> Result<(), Malformed> {
         if keys.iter().take(count).any(|known| *known == key) {
             return Err(Malformed::Repeated(key));
         }
-        *keys.get_mut(count).ok_or(Malformed::TooManyHeaders { limit: MAX_HEADERS })? = key;
+        *keys
+            .get_mut(count)
+            .ok_or(Malformed::TooManyHeaders { limit: MAX_HEADERS })? = key;
         count += 1;
     }
     Ok(())

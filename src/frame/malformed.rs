@@ -6,7 +6,11 @@ pub enum Malformed {
     #[error("it does not begin with the magic number 03 06 09 0c")]
     Magic,
     #[error("its {section} would have {length} bytes; 0 to {limit} are allowed")]
-    Length { section: &'static str, length: i32, limit: usize },
+    Length {
+        section: &'static str,
+        length: i32,
+        limit: usize,
+    },
     #[error("it has {0} bytes, which is not what its head announces")]
     Size(usize),
     #[error("header {0} reaches beyond the header section")]

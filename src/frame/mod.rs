@@ -1,12 +1,14 @@
 //! Messages between SDKs, routers and controllers: decoding to typed headers and encoding.
 //!
-//! A frame is a head of 20 bytes (magic, content type, sequence, length of the header section, length of the body, all little endian), the
-//! header section (`{key i32, length i32, value}`, any order, each key once) and the body. Not here: sockets, and the meaning of content
-//! types and header keys beyond those of every channel. Start reading at [`Frame`], then [`Builder`]; [`value`] holds the composite types
-//! of headers.
+//! A frame is a head of 20 bytes (magic, content type, sequence, length of the header section,
+//! length of the body, all little endian), the header section (`{key i32, length i32, value}`, any
+//! order, each key once) and the body. Not here: sockets, and the meaning of content types and
+//! header keys beyond those of every channel. Start reading at [`Frame`], then [`Builder`];
+//! [`value`] holds the composite types of headers.
 //!
-//! Invariant: the head and the headers of a [`Frame`] are well formed, and its body is no longer than the head says. Decoding any bytes
-//! returns a frame or a [`Malformed`], allocates nothing in proportion to a length that was only announced, and never panics.
+//! Invariant: the head and the headers of a [`Frame`] are well formed, and its body is no longer
+//! than the head says. Decoding any bytes returns a frame or a [`Malformed`], allocates nothing in
+//! proportion to a length that was only announced, and never panics.
 
 mod build;
 mod head;
@@ -80,7 +82,8 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Decodes the first part of a message whose head was already decoded; the body may be incomplete.
+    /// Decodes the first part of a message whose head was already decoded; the body may be
+    /// incomplete.
     ///
     /// # Errors
     /// The header section is incomplete or malformed, or there are more bytes than one message has.
@@ -131,32 +134,43 @@ impl Frame {
 
     /// The value of a header; `None` if the message lacks it.
     pub fn header(&self, key: i32) -> Option<&[u8]> {
-        self.headers().find(|(known, _)| *known == key).map(|(_, value)| value)
+        self.headers()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| value)
     }
 
     /// The value of a header with exactly 4 bytes, as an unsigned number.
     pub fn u32(&self, key: i32) -> Option<u32> {
-        self.header(key).and_then(|value| value.try_into().ok()).map(u32::from_le_bytes)
+        self.header(key)
+            .and_then(|value| value.try_into().ok())
+            .map(u32::from_le_bytes)
     }
 
     /// The value of a header with exactly 4 bytes, as a signed number.
     pub fn i32(&self, key: i32) -> Option<i32> {
-        self.header(key).and_then(|value| value.try_into().ok()).map(i32::from_le_bytes)
+        self.header(key)
+            .and_then(|value| value.try_into().ok())
+            .map(i32::from_le_bytes)
     }
 
     /// The value of a header with exactly 8 bytes, as an unsigned number.
     pub fn u64(&self, key: i32) -> Option<u64> {
-        self.header(key).and_then(|value| value.try_into().ok()).map(u64::from_le_bytes)
+        self.header(key)
+            .and_then(|value| value.try_into().ok())
+            .map(u64::from_le_bytes)
     }
 
     /// Whether a header is present and its first byte is not 0.
     pub fn is_set(&self, key: i32) -> bool {
-        self.header(key).and_then(<[u8]>::first).is_some_and(|byte| *byte != 0)
+        self.header(key)
+            .and_then(<[u8]>::first)
+            .is_some_and(|byte| *byte != 0)
     }
 
     /// The value of a header as text; `None` if it is not UTF-8.
     pub fn text(&self, key: i32) -> Option<&str> {
-        self.header(key).and_then(|value| std::str::from_utf8(value).ok())
+        self.header(key)
+            .and_then(|value| std::str::from_utf8(value).ok())
     }
 
     /// The sequence of the message that this one answers.
@@ -165,7 +179,9 @@ impl Frame {
     }
 
     pub fn body(&self) -> &[u8] {
-        self.bytes.get(HEAD + self.head.headers..).unwrap_or_default()
+        self.bytes
+            .get(HEAD + self.head.headers..)
+            .unwrap_or_default()
     }
 
     /// Sets the sequence number.
@@ -176,9 +192,12 @@ impl Frame {
         }
     }
 
-    /// Changes the value of a header of 4 bytes in place. Returns whether the message has such a header.
+    /// Changes the value of a header of 4 bytes in place. Returns whether the message has such a
+    /// header.
     pub(crate) fn set_u32(&mut self, key: i32, value: u32) -> bool {
-        let Some(range) = headers::place(self.section(), key) else { return false };
+        let Some(range) = headers::place(self.section(), key) else {
+            return false;
+        };
         let place = self.bytes.get_mut(HEAD + range.start..HEAD + range.end);
         match place {
             Some(place) if place.len() == 4 => place.copy_from_slice(&value.to_le_bytes()),
@@ -187,13 +206,15 @@ impl Frame {
         true
     }
 
-    /// Sets a header of 4 bytes: in place if the message has one, otherwise as an additional header. Does nothing for a header of another
-    /// length.
+    /// Sets a header of 4 bytes: in place if the message has one, otherwise as an additional
+    /// header. Does nothing for a header of another length.
     pub(crate) fn put_u32(&mut self, key: i32, value: u32) {
         if self.set_u32(key, value) || self.header(key).is_some() {
             return;
         }
-        let body = self.bytes.split_off((HEAD + self.head.headers).min(self.bytes.len()));
+        let body = self
+            .bytes
+            .split_off((HEAD + self.head.headers).min(self.bytes.len()));
         self.bytes.reserve(HEADER + self.head.body);
         self.bytes.put_i32_le(key);
         self.bytes.put_i32_le(4);
@@ -210,8 +231,9 @@ impl Frame {
         }
     }
 
-    /// Drops the headers for which `keeps` does not hold, given their key and value. Moves the rest to a buffer of its length, so that what is
-    /// dropped takes no memory; the body is copied as far as it is present.
+    /// Drops the headers for which `keeps` does not hold, given their key and value. Moves the rest
+    /// to a buffer of its length, so that what is dropped takes no memory; the body is copied as
+    /// far as it is present.
     pub(crate) fn retain_headers(&mut self, keeps: impl Fn(i32, &[u8]) -> bool) {
         if self.headers().all(|(key, value)| keeps(key, value)) {
             return;
@@ -220,7 +242,9 @@ impl Frame {
         let length = places.iter().map(Range::len).sum::<usize>();
         let mut bytes = BytesMut::with_capacity(HEAD + length + self.body().len());
         bytes.extend_from_slice(self.bytes.get(..HEAD).unwrap_or_default());
-        places.into_iter().for_each(|place| bytes.extend_from_slice(self.section().get(place).unwrap_or_default()));
+        places.into_iter().for_each(|place| {
+            bytes.extend_from_slice(self.section().get(place).unwrap_or_default())
+        });
         bytes.extend_from_slice(self.body());
         self.bytes = bytes;
         self.set_headers(length);
@@ -244,7 +268,9 @@ impl Frame {
     }
 
     fn section(&self) -> &[u8] {
-        self.bytes.get(HEAD..HEAD + self.head.headers).unwrap_or_default()
+        self.bytes
+            .get(HEAD..HEAD + self.head.headers)
+            .unwrap_or_default()
     }
 }
 

@@ -5,27 +5,43 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: FrameLimits = FrameLimits { headers: 4192, body: 4192 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 4192,
+    body: 4192,
+};
 /// Header keys and content types of SDK channels.
 const CONNECTION: i32 = 1000;
 const DIAL_SUCCESS: i32 = 60788;
 
 fn hex(text: &str) -> BytesMut {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 #[test]
 fn own_messages_match_known_bytes() {
     let hello = Builder::new(0).empty();
-    let mut answer = Builder::reply(content::RESULT, &hello).flag(key::SUCCESS, true).empty();
+    let mut answer = Builder::reply(content::RESULT, &hello)
+        .flag(key::SUCCESS, true)
+        .empty();
     answer.set_sequence(-1);
-    let known = hex("0306090c 02000000 ffffffff 15000000 00000000 01000000 04000000 00000000 02000000 01000000 01");
+    let known = hex(
+        "0306090c 02000000 ffffffff 15000000 00000000 01000000 04000000 00000000 02000000 01000000 01",
+    );
     assert_eq!(answer.as_bytes(), known);
 
     let mut connect = Builder::new(60783).empty();
     connect.set_sequence(1);
-    let mut connected = Builder::reply(60784, &connect).u32(CONNECTION, 0).text(1026, "c1").empty();
+    let mut connected = Builder::reply(60784, &connect)
+        .u32(CONNECTION, 0)
+        .text(1026, "c1")
+        .empty();
     connected.set_sequence(7);
     let known = "0306090c 70ed0000 07000000 22000000 00000000 01000000 04000000 01000000 e8030000 04000000 00000000 02040000 02000000 6331";
     assert_eq!(connected.as_bytes(), hex(known));
@@ -33,11 +49,23 @@ fn own_messages_match_known_bytes() {
 
 #[test]
 fn relayed_message_is_patched_in_place() {
-    let received = hex("0306090c 72ed0000 09000000 18000000 00000000 e8030000 04000000 01000000 f2030000 04000000 01000000");
-    let forwarded = hex("0306090c 72ed0000 0c000000 18000000 00000000 e8030000 04000000 01000080 f2030000 04000000 01000000");
+    let received = hex(
+        "0306090c 72ed0000 09000000 18000000 00000000 e8030000 04000000 01000000 f2030000 04000000 01000000",
+    );
+    let forwarded = hex(
+        "0306090c 72ed0000 0c000000 18000000 00000000 e8030000 04000000 01000080 f2030000 04000000 01000000",
+    );
     let mut frame = Frame::decode(received, LIMITS).unwrap();
     let before = frame.as_bytes().as_ptr();
-    assert_eq!((frame.content_type(), frame.sequence(), frame.u32(CONNECTION), frame.u32(1010)), (60786, 9, Some(1), Some(1)));
+    assert_eq!(
+        (
+            frame.content_type(),
+            frame.sequence(),
+            frame.u32(CONNECTION),
+            frame.u32(1010)
+        ),
+        (60786, 9, Some(1), Some(1))
+    );
     assert!(frame.set_u32(CONNECTION, 0x8000_0001));
     frame.set_sequence(12);
     assert_eq!(frame.as_bytes(), forwarded);
@@ -48,13 +76,39 @@ fn relayed_message_is_patched_in_place() {
 
 #[test]
 fn dropped_headers_take_no_memory() {
-    let all = [(1, &b"abcd"[..]), (1000, b"1234"), (128, b""), (1010, b"wxyz"), (2, b"last")];
-    let build = |headers: &[(i32, &[u8])]| headers.iter().fold(Builder::new(60786), |builder, (key, value)| builder.bytes(*key, value));
-    for keys in [&[1000, 1010][..], &[1], &[2], &[128], &[], &[1, 1000, 128, 1010, 2]] {
-        let kept: Vec<_> = all.into_iter().filter(|(key, _)| keys.contains(key)).collect();
+    let all = [
+        (1, &b"abcd"[..]),
+        (1000, b"1234"),
+        (128, b""),
+        (1010, b"wxyz"),
+        (2, b"last"),
+    ];
+    let build = |headers: &[(i32, &[u8])]| {
+        headers
+            .iter()
+            .fold(Builder::new(60786), |builder, (key, value)| {
+                builder.bytes(*key, value)
+            })
+    };
+    for keys in [
+        &[1000, 1010][..],
+        &[1],
+        &[2],
+        &[128],
+        &[],
+        &[1, 1000, 128, 1010, 2],
+    ] {
+        let kept: Vec<_> = all
+            .into_iter()
+            .filter(|(key, _)| keys.contains(key))
+            .collect();
         let mut frame = build(&all).body(b"body");
         frame.retain_headers(|key, _| keys.contains(&key));
-        assert_eq!(frame.as_bytes(), build(&kept).body(b"body").as_bytes(), "{keys:?}");
+        assert_eq!(
+            frame.as_bytes(),
+            build(&kept).body(b"body").as_bytes(),
+            "{keys:?}"
+        );
         // A message of which the body has not arrived yet.
         let mut begun = build(&all).body(b"body").into_bytes();
         let head = Head::decode(begun.first_chunk().unwrap(), LIMITS).unwrap();
@@ -64,10 +118,16 @@ fn dropped_headers_take_no_memory() {
         begun.put_u32(1000, 9);
         assert_eq!(begun.missing(), 4);
         begun.rest().put_slice(b"body and more"[..4].as_ref());
-        assert_eq!((begun.missing(), begun.body(), begun.u32(1000)), (0, &b"body"[..], Some(9)));
+        assert_eq!(
+            (begun.missing(), begun.body(), begun.u32(1000)),
+            (0, &b"body"[..], Some(9))
+        );
         assert_eq!(Frame::decode(begun.clone().into_bytes(), LIMITS), Ok(begun));
     }
-    let mut stuffed = Builder::new(60786).bytes(4711, &[0; 60 << 10]).u32(1000, 1).body(b"body");
+    let mut stuffed = Builder::new(60786)
+        .bytes(4711, &[0; 60 << 10])
+        .u32(1000, 1)
+        .body(b"body");
     stuffed.retain_headers(|key, _| key == 1000);
     stuffed.put_u32(1010, 1);
     assert!(stuffed.len() < 60 && stuffed.into_bytes().capacity() < 120);
@@ -77,15 +137,30 @@ fn dropped_headers_take_no_memory() {
 fn an_answer_names_what_it_answers() {
     let known = "0306090c 74ed0000 02000000 18000000 04000000 e8030000 04000000 00000000 01000000 04000000 02000000 01000000";
     let frame = Frame::decode(hex(known), LIMITS).unwrap();
-    assert_eq!((frame.content_type(), frame.reply_for(), frame.body()), (DIAL_SUCCESS, Some(2), &[1, 0, 0, 0][..]));
-    assert_eq!(Builder::new(2).i32(key::REPLY_FOR, -1).empty().reply_for(), None, "-1 answers nothing");
+    assert_eq!(
+        (frame.content_type(), frame.reply_for(), frame.body()),
+        (DIAL_SUCCESS, Some(2), &[1, 0, 0, 0][..])
+    );
+    assert_eq!(
+        Builder::new(2).i32(key::REPLY_FOR, -1).empty().reply_for(),
+        None,
+        "-1 answers nothing"
+    );
 }
 
 #[test]
 fn answers_repeat_required_headers() {
-    let probe = Builder::new(content::LATENCY).u64(128, 77).u32(127, 1).u32(256, 1).bytes(255, b"x").empty();
+    let probe = Builder::new(content::LATENCY)
+        .u64(128, 77)
+        .u32(127, 1)
+        .u32(256, 1)
+        .bytes(255, b"x")
+        .empty();
     let answer = Builder::reply(content::RESULT, &probe).empty();
-    assert_eq!(answer.headers().map(|(key, _)| key).collect::<Vec<_>>(), [1, 128, 255]);
+    assert_eq!(
+        answer.headers().map(|(key, _)| key).collect::<Vec<_>>(),
+        [1, 128, 255]
+    );
     assert_eq!(answer.u64(128), Some(77));
 }
 
@@ -98,26 +173,61 @@ fn malformed_messages_are_distinguished() {
         Frame::decode(bytes, LIMITS)
     };
     assert_eq!(with(0, 4), Err(Malformed::Magic));
-    assert_eq!(with(15, 0x80), Err(Malformed::Length { section: "header section", length: i32::MIN + 10, limit: 4192 }));
-    assert_eq!(with(18, 1), Err(Malformed::Length { section: "body", length: 65_540, limit: 4192 }));
+    assert_eq!(
+        with(15, 0x80),
+        Err(Malformed::Length {
+            section: "header section",
+            length: i32::MIN + 10,
+            limit: 4192
+        })
+    );
+    assert_eq!(
+        with(18, 1),
+        Err(Malformed::Length {
+            section: "body",
+            length: 65_540,
+            limit: 4192
+        })
+    );
     assert_eq!(with(16, 3), Err(Malformed::Size(34)));
     assert_eq!(with(24, 3), Err(Malformed::Header(7)));
     assert_eq!(with(27, 0x80), Err(Malformed::Header(7)));
     assert_eq!(with(24, 1), Err(Malformed::Header(-1)));
     let short = BytesMut::from(&whole()[..19]);
     assert_eq!(Frame::decode(short, LIMITS), Err(Malformed::Size(19)));
-    let twice = Builder::new(5).flag(3, true).flag(3, false).empty().into_bytes();
+    let twice = Builder::new(5)
+        .flag(3, true)
+        .flag(3, false)
+        .empty()
+        .into_bytes();
     assert_eq!(Frame::decode(twice, LIMITS), Err(Malformed::Repeated(3)));
-    let many = (0..129).fold(Builder::new(5), |builder, key| builder.bytes(key, b"")).empty().into_bytes();
-    assert_eq!(Frame::decode(many, LIMITS), Err(Malformed::TooManyHeaders { limit: super::headers::MAX_HEADERS }));
+    let many = (0..129)
+        .fold(Builder::new(5), |builder, key| builder.bytes(key, b""))
+        .empty()
+        .into_bytes();
+    assert_eq!(
+        Frame::decode(many, LIMITS),
+        Err(Malformed::TooManyHeaders {
+            limit: super::headers::MAX_HEADERS
+        })
+    );
 }
 
 #[test]
 fn lists_and_maps_round_trip() {
-    assert_eq!(value::texts(&value::of_texts(&["a", ""])), Ok(vec!["a", ""]));
+    assert_eq!(
+        value::texts(&value::of_texts(&["a", ""])),
+        Ok(vec!["a", ""])
+    );
     assert_eq!(value::texts(&[]), Ok(vec![]));
-    assert_eq!(value::bytes_by_number(&value::of_bytes_by_number(&[(1003, b"key")])), Ok(vec![(1003, &b"key"[..])]));
-    assert_eq!(value::texts_by_text(&value::of_texts_by_text(&[("a", "b")])), Ok(vec![("a", "b")]));
+    assert_eq!(
+        value::bytes_by_number(&value::of_bytes_by_number(&[(1003, b"key")])),
+        Ok(vec![(1003, &b"key"[..])])
+    );
+    assert_eq!(
+        value::texts_by_text(&value::of_texts_by_text(&[("a", "b")])),
+        Ok(vec![("a", "b")])
+    );
     use value::NotAValue::{Bytes, Entries, Rest, Short, Utf8};
     assert_eq!(value::texts(&[1, 0]), Err(Short));
     assert_eq!(value::texts(&[129, 0, 0, 0]), Err(Entries(129)));

@@ -76,7 +76,10 @@ impl<'v> Reader<'v> {
 
     fn bytes(&mut self) -> Result<&'v [u8], NotAValue> {
         let announced = self.number()?;
-        let length = usize::try_from(announced).ok().filter(|length| *length <= MAX_BYTES).ok_or(NotAValue::Bytes(announced))?;
+        let length = usize::try_from(announced)
+            .ok()
+            .filter(|length| *length <= MAX_BYTES)
+            .ok_or(NotAValue::Bytes(announced))?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(NotAValue::Short)?;
         self.0 = rest;
         Ok(bytes)
@@ -87,23 +90,42 @@ impl<'v> Reader<'v> {
     }
 }
 
-fn entries<'v, T>(bytes: &'v [u8], read: impl Fn(&mut Reader<'v>) -> Result<T, NotAValue>) -> Result<Vec<T>, NotAValue> {
+fn entries<'v, T>(
+    bytes: &'v [u8],
+    read: impl Fn(&mut Reader<'v>) -> Result<T, NotAValue>,
+) -> Result<Vec<T>, NotAValue> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
     let mut reader = Reader(bytes);
     let announced = reader.number()?;
-    let count = usize::try_from(announced).ok().filter(|count| *count <= MAX_ENTRIES).ok_or(NotAValue::Entries(announced))?;
-    let found = (0..count).map(|_| read(&mut reader)).collect::<Result<_, _>>()?;
-    if reader.0.is_empty() { Ok(found) } else { Err(NotAValue::Rest(reader.0.len())) }
+    let count = usize::try_from(announced)
+        .ok()
+        .filter(|count| *count <= MAX_ENTRIES)
+        .ok_or(NotAValue::Entries(announced))?;
+    let found = (0..count)
+        .map(|_| read(&mut reader))
+        .collect::<Result<_, _>>()?;
+    if reader.0.is_empty() {
+        Ok(found)
+    } else {
+        Err(NotAValue::Rest(reader.0.len()))
+    }
 }
 
 fn write<T>(entries: &[T], put: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
-    if entries.is_empty() { Vec::new() } else { counted(entries, put) }
+    if entries.is_empty() {
+        Vec::new()
+    } else {
+        counted(entries, put)
+    }
 }
 
 fn counted<T>(entries: &[T], put: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = u32::try_from(entries.len()).unwrap_or(u32::MAX).to_le_bytes().to_vec();
+    let mut bytes = u32::try_from(entries.len())
+        .unwrap_or(u32::MAX)
+        .to_le_bytes()
+        .to_vec();
     entries.iter().for_each(|entry| put(entry, &mut bytes));
     bytes
 }

@@ -18,7 +18,8 @@ pub(crate) struct LiveHost {
     pub terminators: usize,
 }
 
-/// The hosts of a service that can be reached, by host and router. Terminators made by an administrator at one router are one host.
+/// The hosts of a service that can be reached, by host and router. Terminators made by an
+/// administrator at one router are one host.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -26,8 +27,17 @@ pub(crate) fn live_hosts(tx: &Read<'_>, service: &str) -> Result<Vec<LiveHost>> 
     let mut counts = BTreeMap::<(HostKey, String), usize>::new();
     for terminator in tx.linked::<Terminator>("service", service)? {
         if is_live(tx.online(), &terminator) {
-            *counts.entry((HostKey::of(&terminator), terminator.spec.router)).or_default() += 1;
+            *counts
+                .entry((HostKey::of(&terminator), terminator.spec.router))
+                .or_default() += 1;
         }
     }
-    Ok(counts.into_iter().map(|((host, router), terminators)| LiveHost { host, router, terminators }).collect())
+    Ok(counts
+        .into_iter()
+        .map(|((host, router), terminators)| LiveHost {
+            host,
+            router,
+            terminators,
+        })
+        .collect())
 }

@@ -1,11 +1,13 @@
 //! Who hosts each service, since when nobody does, and which attempts to reach its hosts failed.
 //!
-//! A service is hosted while one of its terminators is live: its router is connected, and so is the identity whose connection made it.
-//! `table.rs` follows terminators, routers and identities, and remembers since when a service has had no host. `dial_log.rs` has the outcome
-//! of dials, which the routers report. `rows.rs` writes hosts that come and go into the history, and reads there after a start what was
-//! known before it.
+//! A service is hosted while one of its terminators is live: its router is connected, and so is the
+//! identity whose connection made it. `table.rs` follows terminators, routers and identities, and
+//! remembers since when a service has had no host. `dial_log.rs` has the outcome of dials, which
+//! the routers report. `rows.rs` writes hosts that come and go into the history, and reads there
+//! after a start what was known before it.
 //!
-//! Not here: who may host (`access/`), and the choice of a host (`built_in_router/`, `control_channel/`). It is in memory and bounded.
+//! Not here: who may host (`access/`), and the choice of a host (`built_in_router/`,
+//! `control_channel/`). It is in memory and bounded.
 
 mod dial_log;
 mod live_hosts;
@@ -54,15 +56,33 @@ impl Hosting {
     pub(crate) fn following(store: &OpenStore, clock: Clock) -> Result<Self> {
         let online = store.online().clone();
         let started = clock.now();
-        let inner =
-            Inner { online: online.clone(), clock, started, table: Mutex::default(), dials: Mutex::default(), failures: Family::default() };
+        let inner = Inner {
+            online: online.clone(),
+            clock,
+            started,
+            table: Mutex::default(),
+            dials: Mutex::default(),
+            failures: Family::default(),
+        };
         // A series that begins with its first failure would hide that one from a rate.
-        DialFault::ALL.iter().for_each(|fault| drop(inner.failures.get_or_create(&KindLabel { kind: fault.as_str() })));
+        DialFault::ALL.iter().for_each(|fault| {
+            drop(inner.failures.get_or_create(&KindLabel {
+                kind: fault.as_str(),
+            }))
+        });
         let hosting = Self(Arc::new(inner));
-        let (by_commit, by_router, by_identity) = (hosting.clone(), hosting.clone(), hosting.clone());
-        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| by_commit.on_commit(event)));
-        online.subscribe_routers(move |router| by_router.with_table(|table, at| table.router_changed(router, &by_router.0.online, at)));
-        online.subscribe(move |identity| by_identity.with_table(|table, at| table.identity_changed(identity, &by_identity.0.online, at)));
+        let (by_commit, by_router, by_identity) =
+            (hosting.clone(), hosting.clone(), hosting.clone());
+        store.subscribe(Phase::Update, move |events| {
+            events.iter().for_each(|event| by_commit.on_commit(event))
+        });
+        online.subscribe_routers(move |router| {
+            by_router.with_table(|table, at| table.router_changed(router, &by_router.0.online, at))
+        });
+        online.subscribe(move |identity| {
+            by_identity
+                .with_table(|table, at| table.identity_changed(identity, &by_identity.0.online, at))
+        });
         // Terminators of the last run are deleted soon; they show what was hosted then.
         store.read(|tx| {
             tx.each_readable::<Terminator>(|terminator| {
@@ -88,9 +108,13 @@ impl Hosting {
                 }
                 (None, None) => false,
             });
-            // A host that binds anew is reached by another connection than the one whose dials failed.
+            // A host that binds anew is reached by another connection than the one whose dials
+            // failed.
             if let Some(new) = new.filter(|_| is_new) {
-                self.0.dials.lock().renewed(new.spec.service.as_str(), &HostKey::of(new));
+                self.0
+                    .dials
+                    .lock()
+                    .renewed(new.spec.service.as_str(), &HostKey::of(new));
             }
         } else if let Some((Some(old), None)) = event.of::<Service>() {
             self.with_table(|table, _| table.forget(old.id.as_str()));
@@ -103,13 +127,19 @@ impl Hosting {
         self.0.started
     }
 
-    /// A sentence about a service that nobody hosts, without its end, such as `nobody hosts wiki since 2026-11-26T22:05:11.000Z`. `None` if somebody does.
+    /// A sentence about a service that nobody hosts, without its end, such as `nobody hosts wiki
+    /// since 2026-11-26T22:05:11.000Z`. `None` if somebody does.
     pub(crate) fn absence_text(&self, standing: &Standing, service: &str) -> Option<String> {
         Some(match standing {
             Standing::Hosted => return None,
-            Standing::Unhosted(Absence::Since(at), _) => format!("nobody hosts {service} since {at}"),
+            Standing::Unhosted(Absence::Since(at), _) => {
+                format!("nobody hosts {service} since {at}")
+            }
             Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen => {
-                format!("nobody hosts {service} since the start at {} or earlier", self.0.started)
+                format!(
+                    "nobody hosts {service} since the start at {} or earlier",
+                    self.0.started
+                )
             }
             Standing::New => format!("nobody has hosted {service} yet"),
         })
@@ -117,7 +147,10 @@ impl Hosting {
 
     /// Whether a service is hosted, and since when it is not.
     pub(crate) fn standing(&self, service: &Record<Service>) -> Standing {
-        self.0.table.lock().standing(service.id.as_str(), service.created_at >= self.0.started)
+        self.0
+            .table
+            .lock()
+            .standing(service.id.as_str(), service.created_at >= self.0.started)
     }
 
     /// The services with hosts of which the last dial of each failed.
@@ -131,24 +164,47 @@ impl Hosting {
     pub(crate) fn counts(&self) -> ServiceCounts {
         let failing = self.failing_services().len() as u64;
         let (hosted, unhosted) = self.0.table.lock().counts();
-        ServiceCounts { hosted: hosted.saturating_sub(failing), failing, unhosted }
+        ServiceCounts {
+            hosted: hosted.saturating_sub(failing),
+            failing,
+            unhosted,
+        }
     }
 
-    /// Counts a failed attempt to reach a host that is not the fault of the service or its hosts, such as a dial of an instance that does not exist.
+    /// Counts a failed attempt to reach a host that is not the fault of the service or its hosts,
+    /// such as a dial of an instance that does not exist.
     pub(crate) fn count_failure(&self, fault: DialFault) {
-        self.0.failures.get_or_create(&KindLabel { kind: fault.as_str() }).inc();
+        self.0
+            .failures
+            .get_or_create(&KindLabel {
+                kind: fault.as_str(),
+            })
+            .inc();
     }
 
     /// Records a failed attempt to reach a host of a service at a router; no host: none was found.
-    pub(crate) fn dial_failed(&self, service: &str, host: Option<HostKey>, router: &str, fault: DialFault, text: &str) {
+    pub(crate) fn dial_failed(
+        &self,
+        service: &str,
+        host: Option<HostKey>,
+        router: &str,
+        fault: DialFault,
+        text: &str,
+    ) {
         self.count_failure(fault);
         let at = self.0.clock.now();
-        self.0.dials.lock().failed(service, host, router, fault, text, at);
+        self.0
+            .dials
+            .lock()
+            .failed(service, host, router, fault, text, at);
     }
 
     /// Records that a host of a service was reached.
     pub(crate) fn dial_succeeded(&self, service: &str, host: &HostKey) {
-        self.0.dials.lock().succeeded(service, host, || self.0.clock.now());
+        self.0
+            .dials
+            .lock()
+            .succeeded(service, host, || self.0.clock.now());
     }
 
     /// The failed attempts for a service, the last one first.

@@ -1,6 +1,7 @@
 //! The terminators of all services, which of them are live, and since when a service has none.
 //!
-//! Invariant: an entry belongs to a record that exists, so that the table is as large as the records are many.
+//! Invariant: an entry belongs to a record that exists, so that the table is as large as the
+//! records are many.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -34,7 +35,11 @@ impl HostKey {
 
     /// The id of the identity, if it is one.
     pub(crate) fn identity(&self) -> Option<&str> {
-        if let Self::Identity(id) = self { Some(id) } else { None }
+        if let Self::Identity(id) = self {
+            Some(id)
+        } else {
+            None
+        }
     }
 }
 
@@ -44,7 +49,8 @@ pub(crate) enum Standing {
     Hosted,
     /// Nobody hosts it, and somebody did. The host is the one that left last, if that is known.
     Unhosted(Absence, Option<HostKey>),
-    /// Nobody hosts it, and it is not known whether somebody ever did: it is older than this start, and nothing is known from before.
+    /// Nobody hosts it, and it is not known whether somebody ever did: it is older than this start,
+    /// and nothing is known from before.
     Unseen,
     /// Nobody has hosted it yet.
     New,
@@ -93,7 +99,8 @@ struct Known {
 pub(super) struct State {
     /// The number of live terminators of each host.
     live: BTreeMap<HostKey, usize>,
-    /// Since when nobody hosts it. `None`: nobody has hosted it since the start, as far as is known. Without meaning while it is hosted.
+    /// Since when nobody hosts it. `None`: nobody has hosted it since the start, as far as is
+    /// known. Without meaning while it is hosted.
     absence: Option<Absence>,
     last_host: Option<HostKey>,
     /// The hosts that its last row of the history names.
@@ -121,7 +128,9 @@ impl State {
                 return;
             }
         } else {
-            let Some(count) = self.live.get_mut(host) else { return };
+            let Some(count) = self.live.get_mut(host) else {
+                return;
+            };
             *count -= 1;
             if *count > 0 {
                 return;
@@ -137,8 +146,14 @@ impl State {
 }
 
 impl Table {
-    /// Takes a terminator that is in the file when the controller starts, before anything but the built-in router is connected.
-    pub(super) fn found_at_start(&mut self, terminator: &Record<Terminator>, online: &Online, at: Timestamp) {
+    /// Takes a terminator that is in the file when the controller starts, before anything but the
+    /// built-in router is connected.
+    pub(super) fn found_at_start(
+        &mut self,
+        terminator: &Record<Terminator>,
+        online: &Online,
+        at: Timestamp,
+    ) {
         self.insert(terminator);
         if let Some(state) = self.services.get_mut(terminator.spec.service.as_str()) {
             state.absence = Some(Absence::BeforeStart);
@@ -148,10 +163,17 @@ impl Table {
     }
 
     /// Takes a terminator that was created or changed. Returns whether it is new.
-    pub(super) fn put(&mut self, terminator: &Record<Terminator>, online: &Online, at: Timestamp) -> bool {
+    pub(super) fn put(
+        &mut self,
+        terminator: &Record<Terminator>,
+        online: &Online,
+        at: Timestamp,
+    ) -> bool {
         let (id, host) = (terminator.id.as_str(), HostKey::of(terminator));
         let is_same = |known: &Known| {
-            *known.service == *terminator.spec.service.as_str() && *known.router == *terminator.spec.router && known.host == host
+            *known.service == *terminator.spec.service.as_str()
+                && *known.router == *terminator.spec.router
+                && known.host == host
         };
         let is_known = self.terminators.get(id).is_some_and(is_same);
         if !is_known {
@@ -164,24 +186,43 @@ impl Table {
 
     fn insert(&mut self, terminator: &Record<Terminator>) {
         let id: Arc<str> = terminator.id.as_str().into();
-        let service = match self.services.get_key_value(terminator.spec.service.as_str()) {
+        let service = match self
+            .services
+            .get_key_value(terminator.spec.service.as_str())
+        {
             Some((known, _)) => known.clone(),
             None => terminator.spec.service.as_str().into(),
         };
         let router: Arc<str> = terminator.spec.router.as_str().into();
         let host = HostKey::of(terminator);
-        self.by_router.entry(router.clone()).or_default().insert(id.clone());
+        self.by_router
+            .entry(router.clone())
+            .or_default()
+            .insert(id.clone());
         if let HostKey::Identity(identity) = &host {
-            self.by_identity.entry(identity.clone()).or_default().insert(id.clone());
+            self.by_identity
+                .entry(identity.clone())
+                .or_default()
+                .insert(id.clone());
         }
         self.services.entry(service.clone()).or_default();
-        self.terminators.insert(id, Known { service, router, host, is_live: false });
+        self.terminators.insert(
+            id,
+            Known {
+                service,
+                router,
+                host,
+                is_live: false,
+            },
+        );
     }
 
     /// Removes a terminator that was deleted.
     pub(super) fn remove(&mut self, id: &str, at: Timestamp) {
         self.set_live(id, false, at);
-        let Some(Known { router, host, .. }) = self.terminators.remove(id) else { return };
+        let Some(Known { router, host, .. }) = self.terminators.remove(id) else {
+            return;
+        };
         take_out(&mut self.by_router, &router, id);
         if let Some(identity) = host.identity() {
             take_out(&mut self.by_identity, identity, id);
@@ -195,36 +236,63 @@ impl Table {
 
     /// Looks at the terminators of a router again, which has connected or disconnected.
     pub(super) fn router_changed(&mut self, router: &str, online: &Online, at: Timestamp) {
-        let of_router = self.by_router.get(router).into_iter().flatten().cloned().collect();
+        let of_router = self
+            .by_router
+            .get(router)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
         self.look_again(of_router, online, at);
     }
 
     /// Looks at the terminators of an identity again, which has connected or disconnected.
     pub(super) fn identity_changed(&mut self, identity: &str, online: &Online, at: Timestamp) {
-        let of_identity = self.by_identity.get(identity).into_iter().flatten().cloned().collect();
+        let of_identity = self
+            .by_identity
+            .get(identity)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
         self.look_again(of_identity, online, at);
     }
 
     fn look_again(&mut self, terminators: Vec<Arc<str>>, online: &Online, at: Timestamp) {
         for id in terminators {
-            let Some(known) = self.terminators.get(&id) else { continue };
+            let Some(known) = self.terminators.get(&id) else {
+                continue;
+            };
             let is_live = reaches(online, &known.router, known.host.identity());
             self.set_live(&id, is_live, at);
         }
     }
 
     fn set_live(&mut self, id: &str, is_live: bool, at: Timestamp) {
-        let Some(known) = self.terminators.get_mut(id).filter(|known| known.is_live != is_live) else { return };
+        let Some(known) = self
+            .terminators
+            .get_mut(id)
+            .filter(|known| known.is_live != is_live)
+        else {
+            return;
+        };
         known.is_live = is_live;
         let (service, host) = (known.service.clone(), known.host.clone());
-        self.services.entry(service).or_default().count(&host, is_live, at);
+        self.services
+            .entry(service)
+            .or_default()
+            .count(&host, is_live, at);
     }
 
     /// Whether a service is hosted; `is_new` if it was created after the start.
     pub(super) fn standing(&self, service: &str, is_new: bool) -> Standing {
         match self.services.get(service) {
             Some(state) if !state.live.is_empty() => Standing::Hosted,
-            Some(State { absence: Some(absence), last_host, .. }) => Standing::Unhosted(*absence, last_host.clone()),
+            Some(State {
+                absence: Some(absence),
+                last_host,
+                ..
+            }) => Standing::Unhosted(*absence, last_host.clone()),
             _ if is_new => Standing::New,
             _ => Standing::Unseen,
         }
@@ -232,18 +300,29 @@ impl Table {
 
     /// The hosts of a service.
     pub(super) fn hosts(&self, service: &str) -> Vec<HostKey> {
-        self.services.get(service).map(|state| state.live.keys().cloned().collect()).unwrap_or_default()
+        self.services
+            .get(service)
+            .map(|state| state.live.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// How many services are hosted, and how many no longer are.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let hosted = self.services.values().filter(|state| !state.live.is_empty()).count() as u64;
+        let hosted = self
+            .services
+            .values()
+            .filter(|state| !state.live.is_empty())
+            .count() as u64;
         (hosted, self.unhosted().len() as u64)
     }
 
     /// The services that nobody hosts, although somebody did.
     pub(super) fn unhosted(&self) -> Vec<Arc<str>> {
-        self.services.iter().filter(|(_, state)| state.absence().is_some()).map(|(id, _)| id.clone()).collect()
+        self.services
+            .iter()
+            .filter(|(_, state)| state.absence().is_some())
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// The services with what is known of them.
@@ -251,11 +330,25 @@ impl Table {
         self.services.iter_mut()
     }
 
-    /// Takes over what the history says of a service: its hosts before the start, and when the last one left if there were none.
-    pub(super) fn recall(&mut self, service: &str, hosts: BTreeSet<HostKey>, left: Option<Timestamp>, started: Timestamp) {
+    /// Takes over what the history says of a service: its hosts before the start, and when the last
+    /// one left if there were none.
+    pub(super) fn recall(
+        &mut self,
+        service: &str,
+        hosts: BTreeSet<HostKey>,
+        left: Option<Timestamp>,
+        started: Timestamp,
+    ) {
         let state = self.services.entry(service.into()).or_default();
-        if state.absence.is_none_or(|absence| absence == Absence::BeforeStart) {
-            let known = if hosts.is_empty() { left.map(Absence::Since) } else { None };
+        if state
+            .absence
+            .is_none_or(|absence| absence == Absence::BeforeStart)
+        {
+            let known = if hosts.is_empty() {
+                left.map(Absence::Since)
+            } else {
+                None
+            };
             state.absence = Some(known.unwrap_or(Absence::BeforeStart));
             state.last_host = hosts.first().cloned().or(state.last_host.take());
         }
@@ -277,10 +370,15 @@ fn take_out(sets: &mut HashMap<Arc<str>, HashSet<Arc<str>>>, key: &str, id: &str
     }
 }
 
-/// Whether a terminator can be reached: its router is connected, and so is the identity whose connection made it.
+/// Whether a terminator can be reached: its router is connected, and so is the identity whose
+/// connection made it.
 pub(super) fn is_live(online: &Online, terminator: &Record<Terminator>) -> bool {
     let is_made = terminator.is_of_a_connection();
-    reaches(online, &terminator.spec.router, is_made.then_some(terminator.state.host_id.as_str()))
+    reaches(
+        online,
+        &terminator.spec.router,
+        is_made.then_some(terminator.state.host_id.as_str()),
+    )
 }
 
 /// Whether a router is connected, and an identity if one is given.

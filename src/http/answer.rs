@@ -1,4 +1,5 @@
-//! The answer types of the functions in the route tables. Each type describes itself in the OpenAPI document and converts into a reply.
+//! The answer types of the functions in the route tables. Each type describes itself in the OpenAPI
+//! document and converts into a reply.
 
 use std::pin::Pin;
 
@@ -39,8 +40,9 @@ pub enum Content {
     Pieces(Pieces, usize),
 }
 
-/// The parts of a body in order, none of them empty. After an error no part follows, and the client sees that the body is incomplete. The
-/// stream is not `Send`, because it stays on the thread of its connection.
+/// The parts of a body in order, none of them empty. After an error no part follows, and the client
+/// sees that the body is incomplete. The stream is not `Send`, because it stays on the thread of
+/// its connection.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
 
 impl From<Vec<u8>> for Content {
@@ -67,8 +69,14 @@ impl Reply {
     /// # Errors
     /// The value cannot be serialized, which is a defect.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self> {
-        let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
-        Ok(Self { status, media: JSON, body: body.into(), headers: Vec::new() })
+        let body = serde_json::to_vec(value)
+            .map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
+        Ok(Self {
+            status,
+            media: JSON,
+            body: body.into(),
+            headers: Vec::new(),
+        })
     }
 }
 
@@ -85,7 +93,11 @@ pub(crate) trait Answer: 'static {
 }
 
 fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, status: u16) {
-    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))], headers: &[] });
+    operation.answer = Some(AnswerShape {
+        status,
+        content: vec![(JSON, Some(schemas.answer::<T>()))],
+        headers: &[],
+    });
 }
 
 /// Success without data, status 200.
@@ -96,7 +108,13 @@ impl Answer for NoData {
         json_answer::<Envelope<Empty>>(operation, schemas, 200);
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(200, &Envelope { data: Empty {}, meta: Meta::default() })
+        Reply::json(
+            200,
+            &Envelope {
+                data: Empty {},
+                meta: Meta::default(),
+            },
+        )
     }
 }
 
@@ -139,7 +157,13 @@ impl Answer for Accepted {
         json_answer::<Envelope<Empty>>(operation, schemas, 202);
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(202, &Envelope { data: Empty {}, meta: Meta::default() })
+        Reply::json(
+            202,
+            &Envelope {
+                data: Empty {},
+                meta: Meta::default(),
+            },
+        )
     }
 }
 
@@ -153,19 +177,31 @@ pub(crate) struct CreatedLocation {
 impl CreatedLocation {
     /// The record with this id, at its usual path.
     pub(crate) fn new<E: Entity>(id: &Id<E>) -> Self {
-        Self { location: Location::of(id), unmatchable: Vec::new() }
+        Self {
+            location: Location::of(id),
+            unmatchable: Vec::new(),
+        }
     }
 
     /// The same, with the members of the record that nothing can ever match.
     #[must_use]
     pub(crate) fn naming(self, unmatchable: Vec<String>) -> Self {
-        Self { unmatchable, ..self }
+        Self {
+            unmatchable,
+            ..self
+        }
     }
 
     /// The record with this id, at another path below the base path.
     pub(crate) fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
-        let location = Location { links: HalLinks::default().with("self", path), id: id.to_string() };
-        Self { location, unmatchable: Vec::new() }
+        let location = Location {
+            links: HalLinks::default().with("self", path),
+            id: id.to_string(),
+        };
+        Self {
+            location,
+            unmatchable: Vec::new(),
+        }
     }
 }
 
@@ -177,7 +213,13 @@ impl Answer for CreatedLocation {
         }
     }
     fn reply(self) -> Result<Reply> {
-        let mut reply = Reply::json(201, &Envelope { data: self.location, meta: Meta::default() })?;
+        let mut reply = Reply::json(
+            201,
+            &Envelope {
+                data: self.location,
+                meta: Meta::default(),
+            },
+        )?;
         list(&mut reply, Header::UnmatchableMembers, &self.unmatchable);
         Ok(reply)
     }
@@ -191,12 +233,19 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Data<T> {
         json_answer::<Envelope<T>>(operation, schemas, 200);
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(200, &Envelope { data: self.0, meta: Meta::default() })
+        Reply::json(
+            200,
+            &Envelope {
+                data: self.0,
+                meta: Meta::default(),
+            },
+        )
     }
 }
 
-/// A record with the entity tag by which a later write can detect changes by others. The tag in the header also tells views of the same
-/// record apart, which depend on other records and on the time, so that a client is not told that it knows a view that has changed.
+/// A record with the entity tag by which a later write can detect changes by others. The tag in the
+/// header also tells views of the same record apart, which depend on other records and on the time,
+/// so that a client is not told that it knows a view that has changed.
 pub(crate) struct Tagged<T> {
     pub data: T,
     /// The tag of the record, with quotation marks.
@@ -212,8 +261,15 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
     }
     fn reply(self) -> Result<Reply> {
         let mut reply = Data(self.data).reply()?;
-        let view = if let Content::Whole(body) = &reply.body { crc32fast::hash(body) } else { 0 };
-        reply.headers.push((Header::Tag.name(), format!("{}-{view:08x}\"", self.tag.trim_end_matches('"'))));
+        let view = if let Content::Whole(body) = &reply.body {
+            crc32fast::hash(body)
+        } else {
+            0
+        };
+        reply.headers.push((
+            Header::Tag.name(),
+            format!("{}-{view:08x}\"", self.tag.trim_end_matches('"')),
+        ));
         Ok(reply)
     }
 }
@@ -226,7 +282,13 @@ impl<T: Serialize + JsonSchema + 'static> Answer for CreatedData<T> {
         json_answer::<Envelope<T>>(operation, schemas, 201);
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(201, &Envelope { data: self.0, meta: Meta::default() })
+        Reply::json(
+            201,
+            &Envelope {
+                data: self.0,
+                meta: Meta::default(),
+            },
+        )
     }
 }
 
@@ -248,10 +310,19 @@ pub(crate) struct SignedToken(pub String);
 impl Answer for SignedToken {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], headers: &[] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![(JWT, Some(text))],
+            headers: &[],
+        });
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: JWT, body: self.0.into_bytes().into(), headers: Vec::new() })
+        Ok(Reply {
+            status: 200,
+            media: JWT,
+            body: self.0.into_bytes().into(),
+            headers: Vec::new(),
+        })
     }
 }
 
@@ -268,7 +339,13 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
         json_answer::<ListEnvelope<T>>(operation, schemas, 200);
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(200, &ListEnvelope { data: self.data, meta: Meta::of_list(self.pagination, self.fields) })
+        Reply::json(
+            200,
+            &ListEnvelope {
+                data: self.data,
+                meta: Meta::of_list(self.pagination, self.fields),
+            },
+        )
     }
 }
 
@@ -285,7 +362,11 @@ impl<T: Serialize + JsonSchema + 'static> Answer for NewSessionAnswer<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<T>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
-            answer.headers = &[Header::Session, Header::ExpirationSeconds, Header::ExpiresAt];
+            answer.headers = &[
+                Header::Session,
+                Header::ExpirationSeconds,
+                Header::ExpiresAt,
+            ];
         }
     }
     fn reply(self) -> Result<Reply> {

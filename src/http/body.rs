@@ -1,4 +1,5 @@
-//! Reading requests: JSON bodies by their schema, query strings, and the semantics of PUT and PATCH.
+//! Reading requests: JSON bodies by their schema, query strings, and the semantics of PUT and
+//! PATCH.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,7 +10,10 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     hidden_members,
-    normalize::{correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described, member_schema, records_to_ids},
+    normalize::{
+        correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described,
+        member_schema, records_to_ids,
+    },
     openapi::operation::{BodyShape, Parameter, ParameterLocation, Schemas},
     unknown_members,
 };
@@ -37,7 +41,11 @@ pub struct Incoming<'r> {
 impl Incoming<'_> {
     /// Removes and returns the next path parameter.
     pub(crate) fn next_segment(&mut self) -> String {
-        if self.segments.is_empty() { String::new() } else { self.segments.remove(0) }
+        if self.segments.is_empty() {
+            String::new()
+        } else {
+            self.segments.remove(0)
+        }
     }
 
     /// The value of a header, if it is text.
@@ -52,50 +60,65 @@ impl Incoming<'_> {
 
     /// The schema of the JSON body.
     pub fn schema(&self) -> Arc<Json> {
-        self.shape.map(|shape| shape.schema.clone()).unwrap_or_default()
+        self.shape
+            .map(|shape| shape.schema.clone())
+            .unwrap_or_default()
     }
 
-    /// The checked JSON body, without members that are equivalent to absent ones: null, and a blank for an optional choice or an optional
-    /// text with a minimum length. `null` as the whole body counts as empty. Member names are case-insensitive.
+    /// The checked JSON body, without members that are equivalent to absent ones: null, and a blank
+    /// for an optional choice or an optional text with a minimum length. `null` as the whole body
+    /// counts as empty. Member names are case-insensitive.
     ///
     /// # Errors
     /// The body is missing, is not JSON, or violates the schema.
     pub fn json(&mut self) -> Result<Json> {
-        let Some(shape) = self.shape else { return Ok(Json::Null) };
+        let Some(shape) = self.shape else {
+            return Ok(Json::Null);
+        };
         let mut json = self.parsed(shape)?;
         correct_case(&mut json, &shape.schema);
         records_to_ids(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         drop_blanks(&mut json, &shape.schema);
-        self.check_shape(&json, check(&json, shape), shape).map(|()| json)
+        self.check_shape(&json, check(&json, shape), shape)
+            .map(|()| json)
     }
 
-    /// The checked JSON body of a PATCH of a record. Member names are case-sensitive, except within lists. Only null is equivalent to
-    /// absent.
+    /// The checked JSON body of a PATCH of a record. Member names are case-sensitive, except within
+    /// lists. Only null is equivalent to absent.
     ///
     /// # Errors
     /// Those of [`Incoming::json`].
     pub fn patch(&mut self) -> Result<Json> {
-        let Some(shape) = self.shape else { return Ok(Json::Null) };
+        let Some(shape) = self.shape else {
+            return Ok(Json::Null);
+        };
         let mut json = self.parsed(shape)?;
         correct_case_in_lists(&mut json, &shape.schema);
         records_to_ids(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);
-        self.check_shape(&json, check(&without_blanks, shape), shape).map(|()| json)
+        self.check_shape(&json, check(&without_blanks, shape), shape)
+            .map(|()| json)
     }
 
-    /// Returns the result of the check, and reports unknown members: as errors if the query asks for strict checks or the body is invalid
-    /// anyway, otherwise only by name.
+    /// Returns the result of the check, and reports unknown members: as errors if the query asks
+    /// for strict checks or the body is invalid anyway, otherwise only by name.
     fn check_shape(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
         let unknown = unknown_members::unknown(json, &shape.schema);
         let hidden = hidden_members::hidden(json);
         let is_strict = unknown_members::is_asked(self.query)?;
         if is_strict || checked.is_err() {
-            let refused =
-                hidden.into_iter().filter(|_| is_strict && !hidden_members::are_accepted(self.query)).map(|one| Err(one.refused()));
-            return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))).chain(refused));
+            let refused = hidden
+                .into_iter()
+                .filter(|_| is_strict && !hidden_members::are_accepted(self.query))
+                .map(|one| Err(one.refused()));
+            return Error::all(
+                std::iter::once(checked)
+                    .chain(unknown.into_iter().map(|one| Err(one.refused())))
+                    .chain(refused),
+            );
         }
         self.hidden.extend(hidden.into_iter().map(|one| one.path));
         self.unknown.extend(unknown.into_iter().map(|one| one.path));
@@ -106,7 +129,8 @@ impl Incoming<'_> {
         if self.body.trim_ascii().is_empty() {
             return Err(Error::invalid(&shape.name, "a body is required", ""));
         }
-        let json: Json = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
+        let json: Json =
+            serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
         let is_list = shape.schema.get("type").is_some_and(|of| of == "array");
         Ok(match json {
             Json::Null if is_list => Json::Array(Vec::new()),
@@ -117,29 +141,48 @@ impl Incoming<'_> {
 }
 
 fn check(json: &Json, shape: &BodyShape) -> Result<()> {
-    let uncountable =
-        uncountable(json, &shape.schema).map(|number| format!("{number} is not allowed: a whole number of at most 64 bits is expected"));
+    let uncountable = uncountable(json, &shape.schema).map(|number| {
+        format!("{number} is not allowed: a whole number of at most 64 bits is expected")
+    });
     let counted = uncountable.map_or(Ok(()), |reason| Err(Error::Unparseable(reason)));
-    Error::all([counted, shape.checker.as_ref().map_or(Ok(()), |checker| checker.check_body(json))])
+    Error::all([
+        counted,
+        shape
+            .checker
+            .as_ref()
+            .map_or(Ok(()), |checker| checker.check_body(json)),
+    ])
 }
 
-/// A list header: several lines are one list (RFC 9110 section 5.3). A value that is not text matches nothing, but counts as present.
+/// A list header: several lines are one list (RFC 9110 section 5.3). A value that is not text
+/// matches nothing, but counts as present.
 pub(crate) fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
-    let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
+    let lines = headers
+        .get_all(name)
+        .map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.reduce(|list, line| format!("{list},{line}").into())
 }
 
-/// A number that cannot be read as an integer where the schema expects one: it has a fraction or an exponent, or exceeds 64 bits. JSON
-/// schema accepts some of these as integers.
+/// A number that cannot be read as an integer where the schema expects one: it has a fraction or an
+/// exponent, or exceeds 64 bits. JSON schema accepts some of these as integers.
 fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
     match json {
         Json::Number(number) => {
             let kinds = schema.get("type");
-            let is_integer = kinds.is_some_and(|of| of == "integer" || of.as_array().is_some_and(|of| of.contains(&"integer".into())));
+            let is_integer = kinds.is_some_and(|of| {
+                of == "integer"
+                    || of
+                        .as_array()
+                        .is_some_and(|of| of.contains(&"integer".into()))
+            });
             (is_integer && number.as_i64().is_none()).then_some(json)
         }
-        Json::Object(members) => members.iter().find_map(|(name, member)| uncountable(member, member_schema(schema, name)?)),
-        Json::Array(items) => items.iter().find_map(|item| uncountable(item, schema.get("items")?)),
+        Json::Object(members) => members
+            .iter()
+            .find_map(|(name, member)| uncountable(member, member_schema(schema, name)?)),
+        Json::Array(items) => items
+            .iter()
+            .find_map(|item| uncountable(item, schema.get("items")?)),
         _ => None,
     }
 }
@@ -171,23 +214,31 @@ pub(crate) fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Re
 /// # Errors
 /// The value cannot be serialized, which is a defect.
 pub(crate) fn write(value: &impl Serialize) -> Result<Json> {
-    serde_json::to_value(value).map_err(|e| Error::Internal(format!("cannot write a value as JSON: {e}")))
+    serde_json::to_value(value)
+        .map_err(|e| Error::Internal(format!("cannot write a value as JSON: {e}")))
 }
 
 /// The name of a body in the OpenAPI document: `ServiceCreate` for `service` and `Create`.
 pub(crate) fn title(kind: &str, verb: &str) -> String {
     let mut letters = kind.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default() + verb
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect::<String>())
+        .unwrap_or_default()
+        + verb
 }
 
 /// `ServiceCreate` as `serviceCreate`.
 pub(crate) fn lower_first(name: &str) -> String {
     let mut letters = name.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
-/// The schema of a PUT, made from the schema of a POST. `fixed` members, which only creation sets, are not required. `demanded` members are
-/// required. There are no defaults.
+/// The schema of a PUT, made from the schema of a POST. `fixed` members, which only creation sets,
+/// are not required. `demanded` members are required. There are no defaults.
 pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
         required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
@@ -198,8 +249,8 @@ pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]
     schema
 }
 
-/// The schema of a PATCH, made from the schema of a POST: nothing is required except the tag of a variant, and null leaves a member
-/// unchanged.
+/// The schema of a PATCH, made from the schema of a POST: nothing is required except the tag of a
+/// variant, and null leaves a member unchanged.
 pub(crate) fn patch_schema(mut schema: Json, fixed: &[&str]) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
@@ -210,7 +261,10 @@ pub(crate) fn patch_schema(mut schema: Json, fixed: &[&str]) -> Json {
 /// Marks the members that only creation sets, for forms.
 fn mark_fixed(schema: &mut Json, fixed: &[&str]) {
     for name in fixed {
-        if let Some(member) = schema.pointer_mut(&format!("/properties/{name}")).and_then(Json::as_object_mut) {
+        if let Some(member) = schema
+            .pointer_mut(&format!("/properties/{name}"))
+            .and_then(Json::as_object_mut)
+        {
             member.insert(FIXED.into(), true.into());
         }
     }
@@ -219,22 +273,35 @@ fn mark_fixed(schema: &mut Json, fixed: &[&str]) {
 /// Marks the schema of a member that only creation sets.
 const FIXED: &str = "x-overkeep-fixed";
 
-/// Marks the schema of an object whose required members are required in a PATCH too, although it is merged.
+/// Marks the schema of an object whose required members are required in a PATCH too, although it is
+/// merged.
 const REQUIRED_ALWAYS: &str = "x-required-always";
 
 fn strip(schema: &mut Json, keywords: &[&str]) {
-    let Some(object) = schema.as_object_mut() else { return };
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
     for keyword in keywords {
         object.shift_remove(*keyword);
     }
     members_mut(object).for_each(|member| strip(member, keywords));
-    for form in object.get_mut("oneOf").and_then(Json::as_array_mut).into_iter().flatten() {
+    for form in object
+        .get_mut("oneOf")
+        .and_then(Json::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         strip(form, keywords);
     }
 }
 
 fn optional(schema: &mut Json) {
-    let Some(object) = schema.as_object_mut().filter(|object| !object.contains_key(REQUIRED_ALWAYS)) else { return };
+    let Some(object) = schema
+        .as_object_mut()
+        .filter(|object| !object.contains_key(REQUIRED_ALWAYS))
+    else {
+        return;
+    };
     let tags: Vec<Json> = object
         .get("properties")
         .and_then(Json::as_object)
@@ -252,7 +319,12 @@ fn optional(schema: &mut Json) {
         may_be_null(member);
     }
     for keyword in ["oneOf", "anyOf"] {
-        for form in object.get_mut(keyword).and_then(Json::as_array_mut).into_iter().flatten() {
+        for form in object
+            .get_mut(keyword)
+            .and_then(Json::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             optional(form);
         }
     }
@@ -260,7 +332,9 @@ fn optional(schema: &mut Json) {
 
 /// Changes a schema so that it also allows null.
 fn may_be_null(schema: &mut Json) {
-    let Some(object) = schema.as_object_mut() else { return };
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
     let null = || Json::from("null");
     match object.get_mut("type") {
         Some(Json::Array(kinds)) if !kinds.contains(&null()) => kinds.push(null()),
@@ -276,17 +350,25 @@ fn may_be_null(schema: &mut Json) {
             }
         }
     }
-    if let Some(values) = object.get_mut("enum").and_then(Json::as_array_mut).filter(|values| !values.contains(&Json::Null)) {
+    if let Some(values) = object
+        .get_mut("enum")
+        .and_then(Json::as_array_mut)
+        .filter(|values| !values.contains(&Json::Null))
+    {
         values.push(Json::Null);
     }
 }
 
 fn members_mut(object: &mut Map<String, Json>) -> impl Iterator<Item = &mut Json> {
-    object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(|members| members.values_mut())
+    object
+        .get_mut("properties")
+        .and_then(Json::as_object_mut)
+        .into_iter()
+        .flat_map(|members| members.values_mut())
 }
 
-/// The result of a PUT on a stored draft: the body, with the stored values of `fixed` members, which only creation sets, and of those
-/// `kept` members that the body leaves out.
+/// The result of a PUT on a stored draft: the body, with the stored values of `fixed` members,
+/// which only creation sets, and of those `kept` members that the body leaves out.
 pub(crate) fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) -> Json {
     if let Some(members) = body.as_object_mut() {
         let kept = kept.iter().filter(|name| !members.contains_key(**name));
@@ -300,12 +382,18 @@ pub(crate) fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&s
     body
 }
 
-/// The result of a PATCH on a stored draft; `None` if it names no member. A member that is an object with described members is merged;
-/// lists and maps are replaced; an empty map changes nothing; a blank choice removes the value. `fixed` members are unchanged.
+/// The result of a PATCH on a stored draft; `None` if it names no member. A member that is an
+/// object with described members is merged; lists and maps are replaced; an empty map changes
+/// nothing; a blank choice removes the value. `fixed` members are unchanged.
 pub(crate) fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
-    let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
+    let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else {
+        return None;
+    };
     let mut named = false;
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null() && !is_all_null(value)) {
+    for (name, value) in members
+        .iter()
+        .filter(|(_, value)| !value.is_null() && !is_all_null(value))
+    {
         named = true;
         if fixed.contains(&name.as_str()) {
             continue;
@@ -330,28 +418,43 @@ pub(crate) fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) 
 
 /// Whether an object contains nothing but nulls.
 fn is_all_null(value: &Json) -> bool {
-    value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_all_null(v)))
+    value
+        .as_object()
+        .is_some_and(|members| members.values().all(|v| v.is_null() || is_all_null(v)))
 }
 
-/// The values of a query string, typed by the described parameters. Blank numbers and blank choices count as absent.
+/// The values of a query string, typed by the described parameters. Blank numbers and blank choices
+/// count as absent.
 ///
 /// # Errors
 /// A value does not have its parameter's type, or a required parameter is missing.
 pub(crate) fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
     let mut values = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
-        let Some(parameter) = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.name == name) else { continue };
+        let Some(parameter) = parameters
+            .iter()
+            .find(|p| p.place == ParameterLocation::Query && p.name == name)
+        else {
+            continue;
+        };
         match parameter.schema.get("type").and_then(Json::as_str) {
             Some("array") => {
-                if let Json::Array(list) = values.entry(name.into_owned()).or_insert_with(|| Json::Array(Vec::new())) {
+                if let Json::Array(list) = values
+                    .entry(name.into_owned())
+                    .or_insert_with(|| Json::Array(Vec::new()))
+                {
                     list.push(text.into_owned().into());
                 }
             }
             _ if values.contains_key(&*name) => {}
             Some("integer") if text.is_empty() => {}
-            _ if text.is_empty() && !parameter.required && parameter.schema.get("enum").is_some() => {}
+            _ if text.is_empty()
+                && !parameter.required
+                && parameter.schema.get("enum").is_some() => {}
             Some("integer") => {
-                let number = text.parse::<i64>().map_err(|_| Error::invalid(&*name, "must be an integer", &*text))?;
+                let number = text
+                    .parse::<i64>()
+                    .map_err(|_| Error::invalid(&*name, "must be an integer", &*text))?;
                 values.insert(name.into_owned(), number.into());
             }
             _ => {
@@ -359,16 +462,29 @@ pub(crate) fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<
             }
         }
     }
-    let missing = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.required && !values.contains_key(&p.name));
+    let missing = parameters.iter().find(|p| {
+        p.place == ParameterLocation::Query && p.required && !values.contains_key(&p.name)
+    });
     if let Some(parameter) = missing {
         return Err(Error::invalid(&parameter.name, "is required", "[]"));
     }
     for (name, value) in &values {
-        let schema = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.name == *name).map(|p| &p.schema);
+        let schema = parameters
+            .iter()
+            .find(|p| p.place == ParameterLocation::Query && p.name == *name)
+            .map(|p| &p.schema);
         let allowed = schema.and_then(|s| s.get("enum")).and_then(Json::as_array);
         if allowed.is_some_and(|allowed| !allowed.contains(value)) {
-            let words: Vec<&str> = allowed.into_iter().flatten().filter_map(Json::as_str).collect();
-            return Err(Error::invalid(name, format!("must be one of {}", words.join(", ")), value.as_str().unwrap_or_default()));
+            let words: Vec<&str> = allowed
+                .into_iter()
+                .flatten()
+                .filter_map(Json::as_str)
+                .collect();
+            return Err(Error::invalid(
+                name,
+                format!("must be one of {}", words.join(", ")),
+                value.as_str().unwrap_or_default(),
+            ));
         }
     }
     Ok(values)

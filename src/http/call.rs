@@ -21,7 +21,8 @@ use crate::{
 pub struct Peer {
     /// The source address, without port.
     pub address: Option<IpAddr>,
-    /// The certificates presented in the handshake, leaf first. Only the possession of the leaf's key is proven.
+    /// The certificates presented in the handshake, leaf first. Only the possession of the leaf's
+    /// key is proven.
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
@@ -32,7 +33,8 @@ impl Peer {
     }
 }
 
-/// What the function of a row gets about a request: the caller, the peer, the time, and the application state.
+/// What the function of a row gets about a request: the caller, the peer, the time, and the
+/// application state.
 pub struct Call {
     pub state: Arc<AppState>,
     /// The caller, by its session token or API token; `None` without a valid token.
@@ -56,13 +58,26 @@ impl Deref for Call {
 
 impl Call {
     /// A request that arrived over the network.
-    pub fn new(state: &Arc<AppState>, caller: Option<Arc<Caller>>, peer: Peer, bearer: Option<Arc<str>>) -> Self {
+    pub fn new(
+        state: &Arc<AppState>,
+        caller: Option<Arc<Caller>>,
+        peer: Peer,
+        bearer: Option<Arc<str>>,
+    ) -> Self {
         let author = Author::remote(peer.shown());
         let author = match &caller {
             Some(caller) => caller.author(author),
             None => author,
         };
-        Self { state: state.clone(), caller, peer, bearer, changes: state.changes.by(author), now: state.clock.now(), local: false }
+        Self {
+            state: state.clone(),
+            caller,
+            peer,
+            bearer,
+            changes: state.changes.by(author),
+            now: state.clock.now(),
+            local: false,
+        }
     }
 
     /// The caller of an operation that needs a session.
@@ -70,18 +85,38 @@ impl Call {
     /// # Errors
     /// [`Error::Unauthorized`] without a caller. The permission check of the row prevents this.
     pub fn caller(&self) -> Result<&Arc<Caller>> {
-        self.caller.as_ref().ok_or(Error::Unauthorized { anonymous: true })
+        self.caller
+            .as_ref()
+            .ok_or(Error::Unauthorized { anonymous: true })
     }
 
     /// The certificates that the connection presented, leaf first, up to the first unreadable one.
     pub fn chain(&self) -> Vec<Certificate> {
-        self.peer.certificates.iter().map_while(|der| Certificate::from_der(der).ok()).collect()
+        self.peer
+            .certificates
+            .iter()
+            .map_while(|der| Certificate::from_der(der).ok())
+            .collect()
     }
 
     /// The components that an enrollment needs.
     pub fn context(&self) -> EnrollmentContext<'_> {
-        let AppState { store, keystore, passwords, reserved, .. } = &*self.state;
-        EnrollmentContext { store, changes: &self.changes, keystore, passwords, reserved, now: self.now, address: self.peer.address }
+        let AppState {
+            store,
+            keystore,
+            passwords,
+            reserved,
+            ..
+        } = &*self.state;
+        EnrollmentContext {
+            store,
+            changes: &self.changes,
+            keystore,
+            passwords,
+            reserved,
+            now: self.now,
+            address: self.peer.address,
+        }
     }
 
     /// The posture evidence about the caller's endpoint.
@@ -89,8 +124,12 @@ impl Call {
     /// # Errors
     /// Those of [`Call::caller`].
     pub fn evidence(&self) -> Result<Evidence> {
-        let Caller { session, identity, .. } = self.caller()?.as_ref();
-        let known = self.posture.evidence(identity.id.as_str(), Some(session.id.as_str()));
+        let Caller {
+            session, identity, ..
+        } = self.caller()?.as_ref();
+        let known = self
+            .posture
+            .evidence(identity.id.as_str(), Some(session.id.as_str()));
         Ok(known.seen_by(&identity.state.sdk_info))
     }
 

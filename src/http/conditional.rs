@@ -10,7 +10,8 @@ pub(crate) fn lists(known: &str, tag: &str) -> bool {
     known.trim() == "*" || known.split(',').any(|one| opaque(one) == opaque(tag))
 }
 
-/// Whether a list of entity tags has a record's tag, which may be followed by that of a view. The comparison is strong.
+/// Whether a list of entity tags has a record's tag, which may be followed by that of a view. The
+/// comparison is strong.
 pub(crate) fn lists_record(known: &str, record: &str) -> bool {
     let of_record = |tag: &str| {
         let rest = tag.strip_prefix(record.trim_end_matches('"'));
@@ -21,8 +22,23 @@ pub(crate) fn lists_record(known: &str, record: &str) -> bool {
 
 /// A successful reply, or 304 where `If-None-Match` names its entity tag.
 pub(crate) fn unless_known(reply: Reply, asked: &HeaderMap) -> Reply {
-    let tag = reply.headers.iter().find(|(name, _)| *name == Header::Tag.name()).map(|(_, tag)| tag);
+    let tag = reply
+        .headers
+        .iter()
+        .find(|(name, _)| *name == Header::Tag.name())
+        .map(|(_, tag)| tag);
     let known = body::list(asked, "if-none-match");
-    let is_known = reply.status == 200 && known.zip(tag).is_some_and(|(known, tag)| lists(&known, tag));
-    if is_known { Reply { status: 304, body: Vec::new().into(), ..reply } } else { reply }
+    let is_known = reply.status == 200
+        && known
+            .zip(tag)
+            .is_some_and(|(known, tag)| lists(&known, tag));
+    if is_known {
+        Reply {
+            status: 304,
+            body: Vec::new().into(),
+            ..reply
+        }
+    } else {
+        reply
+    }
 }

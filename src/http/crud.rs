@@ -42,12 +42,16 @@ impl RoleFilter {
         !self.role_filter.is_empty()
     }
 
-    /// The matching ids in ascending order; `None` without a filter. The attributes are combined by `role_semantic`; every record with a
-    /// given id matches.
+    /// The matching ids in ascending order; `None` without a filter. The attributes are combined by
+    /// `role_semantic`; every record with a given id matches.
     ///
     /// # Errors
     /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
-    pub(crate) fn ids(&self, access: &Access, subject: PolicyEntityKind) -> Result<Option<Vec<String>>> {
+    pub(crate) fn ids(
+        &self,
+        access: &Access,
+        subject: PolicyEntityKind,
+    ) -> Result<Option<Vec<String>>> {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
             word if word.eq_ignore_ascii_case("AllOf") => MatchRule::AllOf,
             word if word.eq_ignore_ascii_case("AnyOf") => MatchRule::AnyOf,
@@ -56,11 +60,24 @@ impl RoleFilter {
         if self.role_filter.is_empty() {
             return Ok(None);
         }
-        if let Some(bad) = self.role_filter.iter().find(|role| !role.starts_with(['#', '@'])) {
-            return Err(Error::invalid("roleFilter", "must be #attribute or @id", bad));
+        if let Some(bad) = self
+            .role_filter
+            .iter()
+            .find(|role| !role.starts_with(['#', '@']))
+        {
+            return Err(Error::invalid(
+                "roleFilter",
+                "must be #attribute or @id",
+                bad,
+            ));
         }
-        let ids =
-            |engine: &mut Engine| engine.matching(subject, semantic, &self.role_filter).in_order().map(|(_, id)| id.to_string()).collect();
+        let ids = |engine: &mut Engine| {
+            engine
+                .matching(subject, semantic, &self.role_filter)
+                .in_order()
+                .map(|(_, id)| id.to_string())
+                .collect()
+        };
         Ok(Some(access.ask(ids)))
     }
 }
@@ -75,7 +92,10 @@ pub(crate) struct RoleListing {
 }
 
 /// GET /{kind}, for kinds with role attributes
-pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<StreamedList<Detail<E::View>>> {
+pub(crate) async fn list_by_roles<E: Entity>(
+    call: Call,
+    Query(wanted): Query<RoleListing>,
+) -> Result<StreamedList<Detail<E::View>>> {
     let ids = match access::subject(E::KIND.name) {
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
@@ -84,27 +104,43 @@ pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<Ro
 }
 
 /// The listed records, of all or of the given ids, as their kind shows them.
-async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<StreamedList<Detail<E::View>>> {
+async fn list_records<E: Entity>(
+    call: Call,
+    listing: Listing,
+    ids: Option<Vec<String>>,
+) -> Result<StreamedList<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
     let texts = call.json_cache.clone();
-    let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
+    let find = move |tx: &Read<'_>| {
+        plan.ids(tx)
+            .map(|(ids, total)| (ids, Pagination::of(window, total)))
+    };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
     joined_here(&call, filterable::<E>().collect(), find, write).await
 }
 
 /// GET /{kind}
-pub(crate) async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<E::View>>> {
+pub(crate) async fn list<E: Entity>(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<E::View>>> {
     list_records::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}
-pub(crate) async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
+pub(crate) async fn detail<E: Entity>(
+    call: Call,
+    id: Id<E>,
+) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
     let at = call.json_cache.now();
     call.store.read(|tx| {
         let record = tx.get(&id)?;
-        Ok(Tagged { data: call.json_cache.detail(&record, tx, at)?, tag: entity_tag(&record)? })
+        Ok(Tagged {
+            data: call.json_cache.detail(&record, tx, at)?,
+            tag: entity_tag(&record)?,
+        })
     })
 }
 
@@ -116,7 +152,9 @@ pub(crate) async fn create<E: Lifecycle + JsonSchema>(
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let create = move |change: &Change<'_, '_>| {
         let unmatchable = unmatchable::members(draft.spec.unmatchable());
-        change.create(draft).map(|record| CreatedLocation::new(&record.id).naming(unmatchable))
+        change
+            .create(draft)
+            .map(|record| CreatedLocation::new(&record.id).naming(unmatchable))
     };
     preview.change(&call, create).await
 }
@@ -126,7 +164,9 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
-    Replace { body, is_strict, .. }: Replace<E>,
+    Replace {
+        body, is_strict, ..
+    }: Replace<E>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<Edited>> {
     let replace = move |change: &Change<'_, '_>| {
@@ -160,10 +200,14 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
         let mut edited = Edited::default();
         let patched = |stored: &_| {
             let stored = body::write(stored)?;
-            edited.ignored = fixed_members::ignored(&stored, &patch.body, patch.fixed, patch.is_strict)?;
+            edited.ignored =
+                fixed_members::ignored(&stored, &patch.body, patch.fixed, patch.is_strict)?;
             let patched = body::patched(stored, &patch.body, &patch.schema, patch.fixed);
             let draft: Option<Draft<E>> = patched.map(body::read_whole).transpose()?;
-            edited.unmatchable = draft.iter().flat_map(|draft| unmatchable::members(draft.spec.unmatchable())).collect();
+            edited.unmatchable = draft
+                .iter()
+                .flat_map(|draft| unmatchable::members(draft.spec.unmatchable()))
+                .collect();
             Ok(draft)
         };
         change.edit_record(stored, patched)?;
@@ -187,24 +231,40 @@ pub(crate) async fn delete<E: Lifecycle>(
     preview.change(&call, delete).await
 }
 
-/// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers to. Empty for an unknown parent.
+/// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers
+/// to. Empty for an unknown parent.
 pub(crate) async fn linked<P: Entity, C: Entity>(
     call: Call,
     id: Id<P>,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Detail<C::View>>> {
-    let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
-    let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
+    let naming = C::REFERENCES
+        .iter()
+        .find(|reference| reference.kind == P::KIND)
+        .map(|reference| reference.field);
+    let named = P::REFERENCES
+        .iter()
+        .find(|reference| reference.kind == C::KIND);
     let wanted = move |tx: &Read<'_>| {
         Ok(match (naming, named) {
-            (Some(field), _) => Scope::Having { field, value: id.into_text() },
-            (None, Some(reference)) => {
-                Scope::Ids(tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect())
-            }
+            (Some(field), _) => Scope::Having {
+                field,
+                value: id.into_text(),
+            },
+            (None, Some(reference)) => Scope::Ids(
+                tx.find(&id)?
+                    .iter()
+                    .flat_map(|parent| (reference.ids)(parent))
+                    .map(str::to_owned)
+                    .collect(),
+            ),
             (None, None) => Scope::Ids(Vec::new()),
         })
     };
-    list_body::listed(&call, listing, FilterNames::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
+    list_body::listed(&call, listing, FilterNames::ALL, wanted, |tx, record| {
+        seen::<C>(record, tx)
+    })
+    .await
 }
 
 /// GET /{parents}/{id}/{children}: the children that policies connect with the parent.
@@ -214,5 +274,12 @@ pub(crate) async fn related<P: Entity, C: Entity>(
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
-    list_body::listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
+    list_body::listed(
+        &call,
+        listing,
+        FilterNames::ALL,
+        |_| Ok(Scope::Ids(ids)),
+        |tx, record| seen::<C>(record, tx),
+    )
+    .await
 }

@@ -29,14 +29,23 @@ pub(crate) struct Meta {
 
 impl Default for Meta {
     fn default() -> Self {
-        Self { api_enrollment_version: VERSION, api_version: VERSION, filterable_fields: None, pagination: None }
+        Self {
+            api_enrollment_version: VERSION,
+            api_version: VERSION,
+            filterable_fields: None,
+            pagination: None,
+        }
     }
 }
 
 impl Meta {
     /// The metadata of a list.
     pub(crate) fn of_list(pagination: Pagination, fields: Option<Vec<&'static str>>) -> Self {
-        Self { filterable_fields: fields, pagination: Some(pagination), ..Self::default() }
+        Self {
+            filterable_fields: fields,
+            pagination: Some(pagination),
+            ..Self::default()
+        }
     }
 }
 
@@ -55,7 +64,11 @@ pub(crate) struct Pagination {
 impl Pagination {
     /// A window of a list with this many entries.
     pub(crate) fn of(window: Window, total: u64) -> Self {
-        Self { limit: window.shown_limit(), offset: window.offset as i64, total_count: total as i64 }
+        Self {
+            limit: window.shown_limit(),
+            offset: window.offset as i64,
+            total_count: total as i64,
+        }
     }
 }
 
@@ -120,13 +133,19 @@ impl<V> Detail<V> {
 ///
 /// # Errors
 /// A record that the view needs cannot be read.
-pub(crate) fn detail<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Result<Detail<E::View>> {
+pub(crate) fn detail<E: Entity>(
+    record: &Record<E>,
+    lookup: &dyn Lookup,
+) -> Result<Detail<E::View>> {
     Ok(Detail::new(record, E::view(record, lookup)?))
 }
 
 impl Location {
     /// The location of a record of kind `E`.
     pub(crate) fn of<E: Entity>(id: &Id<E>) -> Self {
-        Self { links: HalLinks::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
+        Self {
+            links: HalLinks::default().with("self", format_args!("{}/{id}", E::KIND.path)),
+            id: id.to_string(),
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The argument types of the functions in the route tables. Each type describes itself in the OpenAPI document and takes its value from a
-//! request.
+//! The argument types of the functions in the route tables. Each type describes itself in the
+//! OpenAPI document and takes its value from a request.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -40,7 +40,12 @@ impl<E: 'static> Extractor for Id<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         // The OpenAPI document takes the name from the path.
         let schema = serde_json::json!({ "type": "string" });
-        operation.parameters.push(Parameter { name: String::new(), place: ParameterLocation::Path, required: true, schema });
+        operation.parameters.push(Parameter {
+            name: String::new(),
+            place: ParameterLocation::Path,
+            required: true,
+            schema,
+        });
         operation.errors.insert(404);
         Ok(())
     }
@@ -49,7 +54,8 @@ impl<E: 'static> Extractor for Id<E> {
     }
 }
 
-/// Query parameters in a flat struct. A list takes every value of its name, other types the first one.
+/// Query parameters in a flat struct. A list takes every value of its name, other types the first
+/// one.
 pub(crate) struct Query<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
@@ -60,7 +66,9 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let values = body::query_values(incoming.query, incoming.parameters)?;
-        serde_json::from_value(Json::Object(values)).map(Query).map_err(|e| Error::invalid("query", e.to_string(), ""))
+        serde_json::from_value(Json::Object(values))
+            .map(Query)
+            .map_err(|e| Error::invalid("query", e.to_string(), ""))
     }
 }
 
@@ -74,12 +82,18 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Headers<T> {
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let mut values = Map::new();
-        for parameter in incoming.parameters.iter().filter(|p| p.place == ParameterLocation::Header) {
+        for parameter in incoming
+            .parameters
+            .iter()
+            .filter(|p| p.place == ParameterLocation::Header)
+        {
             if let Some(text) = incoming.header(&parameter.name) {
                 values.insert(parameter.name.clone(), text.into());
             }
         }
-        serde_json::from_value(Json::Object(values)).map(Headers).map_err(|e| Error::invalid("header", e.to_string(), ""))
+        serde_json::from_value(Json::Object(values))
+            .map(Headers)
+            .map_err(|e| Error::invalid("header", e.to_string(), ""))
     }
 }
 
@@ -89,7 +103,12 @@ pub(crate) struct IfMatch(pub Option<String>);
 impl Extractor for IfMatch {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = serde_json::json!({ "type": "string" });
-        operation.parameters.push(Parameter { name: "If-Match".into(), place: ParameterLocation::Header, required: false, schema });
+        operation.parameters.push(Parameter {
+            name: "If-Match".into(),
+            place: ParameterLocation::Header,
+            required: false,
+            schema,
+        });
         operation.errors.insert(412);
         Ok(())
     }
@@ -105,7 +124,11 @@ impl IfMatch {
     /// The record has changed ([`Error::Changed`]).
     pub(crate) fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
         let Some(known) = &self.0 else { return Ok(()) };
-        if conditional::lists_record(known, &entity_tag(stored)?) { Ok(()) } else { Err(Error::Changed) }
+        if conditional::lists_record(known, &entity_tag(stored)?) {
+            Ok(())
+        } else {
+            Err(Error::Changed)
+        }
     }
 
     /// Whether the header is missing, or lists this tag or `*`.
@@ -128,9 +151,14 @@ pub(crate) fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
 pub(crate) struct Accept(String);
 
 impl Accept {
-    /// The offered type that the client prefers; the first if it has no preference. `None` if it accepts none.
+    /// The offered type that the client prefers; the first if it has no preference. `None` if it
+    /// accepts none.
     pub(crate) fn best(&self, offered: &[&'static str]) -> Option<&'static str> {
-        let accept = if self.0.trim().is_empty() { "*/*" } else { &self.0 };
+        let accept = if self.0.trim().is_empty() {
+            "*/*"
+        } else {
+            &self.0
+        };
         media_type::best(accept, offered)
     }
 }
@@ -169,13 +197,20 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for OptionalBody<T> {
         Ok(())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        if incoming.body.is_empty() { Ok(Self(None)) } else { body::read(incoming.json()?).map(|body| Self(Some(body))) }
+        if incoming.body.is_empty() {
+            Ok(Self(None))
+        } else {
+            body::read(incoming.json()?).map(|body| Self(Some(body)))
+        }
     }
 }
 
 /// The members of a kind that refer to other records, with the paths of their kinds.
 fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
-    E::REFERENCES.iter().map(|reference| (reference.field, reference.kind.path)).collect()
+    E::REFERENCES
+        .iter()
+        .map(|reference| (reference.field, reference.kind.path))
+        .collect()
 }
 
 /// The body of a PUT: every member except those that only creation sets.
@@ -195,7 +230,11 @@ impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
         operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self { body: incoming.json()?, is_strict: unknown_members::is_asked(incoming.query)?, of: PhantomData })
+        Ok(Self {
+            body: incoming.json()?,
+            is_strict: unknown_members::is_asked(incoming.query)?,
+            of: PhantomData,
+        })
     }
 }
 
@@ -219,7 +258,13 @@ impl<E: Entity + JsonSchema> Extractor for Patch<E> {
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let is_strict = unknown_members::is_asked(incoming.query)?;
-        Ok(Self { body: incoming.patch()?, schema: incoming.schema(), fixed: E::FIXED, is_strict, of: PhantomData })
+        Ok(Self {
+            body: incoming.patch()?,
+            schema: incoming.schema(),
+            fixed: E::FIXED,
+            is_strict,
+            of: PhantomData,
+        })
     }
 }
 
@@ -229,7 +274,9 @@ pub(crate) struct Create<E>(pub Draft<E>);
 impl<E: Entity + JsonSchema> Extractor for Create<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = Schemas::inline::<Draft<E>>();
-        operation.errors.extend((!E::REFERENCES.is_empty()).then_some(404));
+        operation
+            .errors
+            .extend((!E::REFERENCES.is_empty()).then_some(404));
         operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Create"), schema)
     }

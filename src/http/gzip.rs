@@ -1,8 +1,9 @@
 //! Gzip compression (RFC 1952) of answers, for clients that accept it.
 //!
-//! A body is compressed as a whole before it is sent, or in pieces while it is produced. The deflate blocks (RFC 1951) of a piece end at a
-//! byte boundary and do not refer to earlier pieces. Therefore no compressor state is kept for an answer between two pieces, and one
-//! compressor per thread serves all answers of the thread. Constant texts are compressed once.
+//! A body is compressed as a whole before it is sent, or in pieces while it is produced. The
+//! deflate blocks (RFC 1951) of a piece end at a byte boundary and do not refer to earlier pieces.
+//! Therefore no compressor state is kept for an answer between two pieces, and one compressor per
+//! thread serves all answers of the thread. Constant texts are compressed once.
 
 use std::{
     cell::RefCell,
@@ -35,12 +36,19 @@ pub(crate) fn is_taken(accepted: &str) -> bool {
     let weight = |coding: &str| {
         accepted.split(',').find_map(|part| {
             let mut words = part.split(';').map(str::trim);
-            let named = words.next().filter(|named| named.eq_ignore_ascii_case(coding))?;
-            let quality = words.find_map(|word| word.strip_prefix("q=")).map(|quality| quality.trim().parse::<f32>().unwrap_or(0.0));
+            let named = words
+                .next()
+                .filter(|named| named.eq_ignore_ascii_case(coding))?;
+            let quality = words
+                .find_map(|word| word.strip_prefix("q="))
+                .map(|quality| quality.trim().parse::<f32>().unwrap_or(0.0));
             Some((named, quality.unwrap_or(1.0))).map(|(_, quality)| quality > 0.0)
         })
     };
-    weight(GZIP).or_else(|| weight("x-gzip")).or_else(|| weight("*")).unwrap_or(false)
+    weight(GZIP)
+        .or_else(|| weight("x-gzip"))
+        .or_else(|| weight("*"))
+        .unwrap_or(false)
 }
 
 /// A compressed body; `None` if it would not be smaller.
@@ -82,23 +90,34 @@ impl GzipPieces {
     /// The bytes after the last piece.
     pub(crate) fn end(self) -> Vec<u8> {
         let head = if self.has_begun { &[][..] } else { &HEAD };
-        [head, &END, &self.sum.finalize().to_le_bytes(), &self.length.to_le_bytes()].concat()
+        [
+            head,
+            &END,
+            &self.sum.finalize().to_le_bytes(),
+            &self.length.to_le_bytes(),
+        ]
+        .concat()
     }
 }
 
 /// Compresses the pieces of a body one after the other.
-pub(crate) fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
-    stream::unfold((pieces, Some(GzipPieces::default())), async |(mut pieces, packer)| {
-        let mut packer = packer?;
-        match pieces.next().await {
-            Some(Ok(piece)) => {
-                let packed = packer.pack(&piece).map(Bytes::from);
-                Some((packed, (pieces, Some(packer))))
+pub(crate) fn stream(
+    pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin,
+) -> impl Stream<Item = Result<Bytes>> {
+    stream::unfold(
+        (pieces, Some(GzipPieces::default())),
+        async |(mut pieces, packer)| {
+            let mut packer = packer?;
+            match pieces.next().await {
+                Some(Ok(piece)) => {
+                    let packed = packer.pack(&piece).map(Bytes::from);
+                    Some((packed, (pieces, Some(packer))))
+                }
+                Some(Err(error)) => Some((Err(error), (pieces, None))),
+                None => Some((Ok(packer.end().into()), (pieces, None))),
             }
-            Some(Err(error)) => Some((Err(error), (pieces, None))),
-            None => Some((Ok(packer.end().into()), (pieces, None))),
-        }
-    })
+        },
+    )
 }
 
 fn packed_with(packer: &mut Compress, piece: &[u8], packed: &mut Vec<u8>) -> Result<()> {
@@ -111,7 +130,11 @@ fn packed_with(packer: &mut Compress, piece: &[u8], packed: &mut Vec<u8>) -> Res
         let taken = usize::try_from(packer.total_in() - before).unwrap_or_default();
         rest = rest.get(taken..).unwrap_or_default();
         match status {
-            Err(error) => return Err(Error::Internal(format!("cannot compress an answer: {error}"))),
+            Err(error) => {
+                return Err(Error::Internal(format!(
+                    "cannot compress an answer: {error}"
+                )));
+            }
             // Free space in the buffer means that all output was written.
             Ok(_) if rest.is_empty() && packed.len() < packed.capacity() => return Ok(()),
             Ok(Status::Ok | Status::BufError | Status::StreamEnd) => {}
@@ -131,7 +154,10 @@ struct Text {
 impl Constant {
     /// Wraps a text.
     pub fn new(plain: Bytes) -> Self {
-        Self(Arc::new(Text { plain, packed: OnceLock::new() }))
+        Self(Arc::new(Text {
+            plain,
+            packed: OnceLock::new(),
+        }))
     }
 
     /// The uncompressed text.
@@ -156,16 +182,29 @@ mod tests {
     fn unpacked(packed: &[u8]) -> Vec<u8> {
         let (mut decoder, mut text) = (GzDecoder::new(packed), Vec::new());
         decoder.read_to_end(&mut text).unwrap();
-        assert!(decoder.into_inner().is_empty(), "expected one gzip member and nothing after it");
+        assert!(
+            decoder.into_inner().is_empty(),
+            "expected one gzip member and nothing after it"
+        );
         text
     }
 
     #[test]
     fn pieces_form_one_gzip_stream() {
-        let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        for pieces in [vec![], vec![&b""[..]], vec![b"one", b"", b"two"], vec![&noise, b"a", &noise[..70_000]]] {
+        let noise: Vec<u8> = (0..200_000_u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
+        for pieces in [
+            vec![],
+            vec![&b""[..]],
+            vec![b"one", b"", b"two"],
+            vec![&noise, b"a", &noise[..70_000]],
+        ] {
             let mut packer = GzipPieces::default();
-            let mut packed: Vec<u8> = pieces.iter().flat_map(|piece| packer.pack(piece).unwrap()).collect();
+            let mut packed: Vec<u8> = pieces
+                .iter()
+                .flat_map(|piece| packer.pack(piece).unwrap())
+                .collect();
             packed.extend(packer.end());
             assert_eq!(unpacked(&packed), pieces.concat());
         }
@@ -179,15 +218,36 @@ mod tests {
         assert_eq!(unpacked(&packed), text);
         assert!(whole(&text[..SMALLEST - 1]).is_none());
         let constant = Constant::new(text.clone().into());
-        assert_eq!((constant.plain().to_vec(), unpacked(&constant.packed().unwrap())), (text.clone(), text));
+        assert_eq!(
+            (
+                constant.plain().to_vec(),
+                unpacked(&constant.packed().unwrap())
+            ),
+            (text.clone(), text)
+        );
     }
 
     #[test]
     fn who_takes_gzip_says_so() {
-        for taken in ["gzip", "deflate, gzip;q=0.5", "*", "GZIP", "x-gzip", "br;q=1.0,*;q=0.1"] {
+        for taken in [
+            "gzip",
+            "deflate, gzip;q=0.5",
+            "*",
+            "GZIP",
+            "x-gzip",
+            "br;q=1.0,*;q=0.1",
+        ] {
             assert!(is_taken(taken), "{taken}");
         }
-        for not in ["", "identity", "br", "gzip;q=0", "gzip; q=0.0, *", "*;q=0", "gzip;q=x"] {
+        for not in [
+            "",
+            "identity",
+            "br",
+            "gzip;q=0",
+            "gzip; q=0.0, *",
+            "*;q=0",
+            "gzip;q=x",
+        ] {
             assert!(!is_taken(not), "{not}");
         }
     }

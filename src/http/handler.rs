@@ -14,7 +14,8 @@ use crate::error::Result;
 /// A pending answer. Not `Send`: a request stays on the thread that read it.
 pub(crate) type PendingAnswer = Pin<Box<dyn Future<Output = Result<Reply>>>>;
 
-/// A function of a route table. `Args` only lets functions with different numbers of arguments implement the trait.
+/// A function of a route table. `Args` only lets functions with different numbers of arguments
+/// implement the trait.
 pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     /// Describes the operation by its argument and answer types.
     ///
@@ -22,8 +23,8 @@ pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     /// A schema of this API is invalid, which is a defect.
     fn describe(operation: &mut Operation, schemas: &mut Schemas) -> Result<()>;
 
-    /// Takes the arguments from a request. The function runs only when the returned future is awaited. The dispatcher checks the permission
-    /// before that.
+    /// Takes the arguments from a request. The function runs only when the returned future is
+    /// awaited. The dispatcher checks the permission before that.
     ///
     /// # Errors
     /// The request does not match the arguments.

@@ -1,4 +1,5 @@
-//! The health checks for monitoring: `/health`, `/ready` and `/health-checks`. They need no session.
+//! The health checks for monitoring: `/health`, `/ready` and `/health-checks`. They need no
+//! session.
 
 use actix_web::HttpRequest;
 use serde_json::{Value as Json, json};
@@ -33,12 +34,22 @@ fn reason(state: &AppState) -> Option<&'static str> {
     }
 }
 
-/// The checks in the form of OpenZiti controllers; `?type=short` leaves out times. The status is always 200, as with those controllers.
+/// The checks in the form of OpenZiti controllers; `?type=short` leaves out times. The status is
+/// always 200, as with those controllers.
 fn checks(request: &HttpRequest, state: &AppState) -> Result<Reply> {
-    let is_short = form_urlencoded::parse(request.query_string().as_bytes()).any(|(name, value)| name == "type" && value == "short");
+    let is_short = form_urlencoded::parse(request.query_string().as_bytes())
+        .any(|(name, value)| name == "type" && value == "short");
     let checks = [
-        ("store.write", state.store.is_alive(), "the data file cannot be written"),
-        ("store.file", state.store.is_in_place(), "the data file is no longer at its path"),
+        (
+            "store.write",
+            state.store.is_alive(),
+            "the data file cannot be written",
+        ),
+        (
+            "store.file",
+            state.store.is_in_place(),
+            "the data file is no longer at its path",
+        ),
     ];
     let shown = checks.map(|(id, is_healthy, reason)| {
         let mut check = json!({ "id": id, "healthy": is_healthy });
@@ -54,5 +65,8 @@ fn checks(request: &HttpRequest, state: &AppState) -> Result<Reply> {
         check
     });
     let is_healthy = checks.iter().all(|(_, is_healthy, _)| *is_healthy);
-    Reply::json(200, &json!({ "data": { "checks": shown, "healthy": is_healthy }, "meta": {} }))
+    Reply::json(
+        200,
+        &json!({ "data": { "checks": shown, "healthy": is_healthy }, "meta": {} }),
+    )
 }

@@ -16,7 +16,10 @@ pub struct HistoryReaders {
 impl HistoryReaders {
     /// For this store, with at most `limit` readers.
     pub fn following(store: &OpenStore, limit: usize) -> Arc<Self> {
-        let readers = Arc::new(Self { commits: watch::Sender::new(false), permits: Arc::new(Semaphore::new(limit)) });
+        let readers = Arc::new(Self {
+            commits: watch::Sender::new(false),
+            permits: Arc::new(Semaphore::new(limit)),
+        });
         let notified = readers.clone();
         store.subscribe(Phase::React, move |_| notified.commits.send_modify(|_| ()));
         readers

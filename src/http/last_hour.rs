@@ -1,7 +1,8 @@
 //! The last hour in memory: traffic, circuits, log-ins and refusals, in steps of ten seconds.
 //!
-//! The page for administrators draws charts of these steps, so that no metrics server is needed. The list is empty when the process starts,
-//! and holds at most [`STEPS`] steps of a fixed size, about 30 KiB.
+//! The page for administrators draws charts of these steps, so that no metrics server is needed.
+//! The list is empty when the process starts, and holds at most [`STEPS`] steps of a fixed size,
+//! about 30 KiB.
 
 use std::{
     collections::VecDeque,
@@ -26,7 +27,8 @@ pub(crate) const STEP: Duration = Duration::from_secs(10);
 /// The number of steps of an hour.
 const STEPS: usize = 360;
 
-/// What happened within a step. Rates are means over the step; `circuits` and `channels` are those open at its end.
+/// What happened within a step. Rates are means over the step; `circuits` and `channels` are those
+/// open at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "HourStep")]
@@ -37,7 +39,8 @@ pub struct TrafficSample {
     pub client_bytes_per_second: u64,
     /// Data bytes per second from hosts to clients through the built-in router.
     pub host_bytes_per_second: u64,
-    /// Data bytes per second from clients at remote routers, which report once a minute: the mean of the minute before the last report.
+    /// Data bytes per second from clients at remote routers, which report once a minute: the mean
+    /// of the minute before the last report.
     pub remote_routers_client_bytes_per_second: u64,
     /// The same from hosts at remote routers.
     pub remote_routers_host_bytes_per_second: u64,
@@ -70,7 +73,12 @@ pub struct LastHour {
 
 impl LastHour {
     pub(crate) fn new(router: Router, control: Control, metrics: Metrics) -> Self {
-        Self { router, control, metrics, steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())) }
+        Self {
+            router,
+            control,
+            metrics,
+            steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())),
+        }
     }
 
     /// Adds a step at every interval of [`STEP`] until the result is dropped.
@@ -95,7 +103,11 @@ impl LastHour {
         };
         let mut held = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let (steps, before) = &mut *held;
-        let seconds = steps.back().map_or(STEP, |last| at.since(last.at)).as_secs().max(1);
+        let seconds = steps
+            .back()
+            .map_or(STEP, |last| at.since(last.at))
+            .as_secs()
+            .max(1);
         let step = TrafficSample {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
@@ -117,6 +129,12 @@ impl LastHour {
 
     /// The steps, the oldest first.
     pub fn steps(&self) -> Vec<TrafficSample> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect()
+        self.steps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .iter()
+            .copied()
+            .collect()
     }
 }

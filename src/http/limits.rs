@@ -27,7 +27,8 @@ use crate::{
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
 
-/// The most bytes of a target that the types of the HTTP libraries take, less some for the mark that it is longer than the limit.
+/// The most bytes of a target that the types of the HTTP libraries take, less some for the mark
+/// that it is longer than the limit.
 const MAX_TARGET: usize = 65_500;
 
 /// The maximum bytes of a target, where a head may have `head` bytes.
@@ -60,7 +61,11 @@ pub struct RequestLimits {
 impl RequestLimits {
     /// The maximum bytes of a body of an operation with this permission.
     pub(crate) fn body_of(&self, permission: Permission) -> usize {
-        if permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
+        if permission == Permission::Open {
+            self.open_body.min(self.body)
+        } else {
+            self.body
+        }
     }
 }
 
@@ -78,8 +83,16 @@ pub(crate) struct Admission {
 impl Admission {
     /// With these limits.
     pub(crate) fn new(limits: &RequestLimits) -> Self {
-        let arrivals = Arrivals { limit: limits.requests, waiting: Mutex::default() };
-        Self { permits: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
+        let arrivals = Arrivals {
+            limit: limits.requests,
+            waiting: Mutex::default(),
+        };
+        Self {
+            permits: Arc::new(Semaphore::new(limits.requests)),
+            head: limits.head,
+            arrivals,
+            stopping: OnceLock::new(),
+        }
     }
 
     /// Sets the shutdown. Requests wait for their bodies until [`BODY_STOP_GRACE`] after it begins.
@@ -90,20 +103,36 @@ impl Admission {
     /// Admits a request; it counts as running as long as its slot is held.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many requests are running; [`Refusal::TargetTooLong`], [`Refusal::HeadTooLarge`].
+    /// [`Error::Busy`] if too many requests are running; [`Refusal::TargetTooLong`],
+    /// [`Refusal::HeadTooLarge`].
     pub(crate) fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
         let slot = self.slot()?;
         let uri = request.uri();
-        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
-        let origin =
-            uri.scheme_str().map_or(0, |scheme| scheme.len() + "://".len()) + uri.authority().map_or(0, |name| name.as_str().len());
-        // The origin counts only if the target names it: every HTTP/2 request does, beside the target.
-        let origin = if request.version() == Version::HTTP_2 { 0 } else { origin };
+        let target = uri
+            .path_and_query()
+            .map_or(0, |target| target.as_str().len());
+        let origin = uri
+            .scheme_str()
+            .map_or(0, |scheme| scheme.len() + "://".len())
+            + uri.authority().map_or(0, |name| name.as_str().len());
+        // The origin counts only if the target names it: every HTTP/2 request does, beside the
+        // target.
+        let origin = if request.version() == Version::HTTP_2 {
+            0
+        } else {
+            origin
+        };
         if origin + target > target_bound(self.head) {
             return Err(Error::Refused(Refusal::TargetTooLong));
         }
-        let head = request.headers().iter().fold(target, |sum, (name, value)| sum + name.as_str().len() + value.len());
-        if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(slot) }
+        let head = request.headers().iter().fold(target, |sum, (name, value)| {
+            sum + name.as_str().len() + value.len()
+        });
+        if head > self.head {
+            Err(Error::Refused(Refusal::HeadTooLarge))
+        } else {
+            Ok(slot)
+        }
     }
 
     /// Completes [`BODY_STOP_GRACE`] after the listener began to stop.
@@ -116,11 +145,15 @@ impl Admission {
     }
 
     fn slot(&self) -> Result<RequestSlot> {
-        self.permits.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY })
+        self.permits
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| Error::Busy { retry_after: RETRY })
     }
 
-    /// Waits for the body of an admitted request. While a body is incomplete, its request holds no slot, so that a client that sends
-    /// nothing takes no slot. If too many requests wait for their bodies, the one that has waited longest is rejected.
+    /// Waits for the body of an admitted request. While a body is incomplete, its request holds no
+    /// slot, so that a client that sends nothing takes no slot. If too many requests wait for their
+    /// bodies, the one that has waited longest is rejected.
     ///
     /// # Errors
     /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.
@@ -181,7 +214,12 @@ struct Arrival<'a> {
 
 impl Drop for Arrival<'_> {
     fn drop(&mut self) {
-        self.among.waiting.lock().unwrap_or_else(PoisonError::into_inner).bodies.remove(&self.id);
+        self.among
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .bodies
+            .remove(&self.id);
     }
 }
 
@@ -189,6 +227,12 @@ impl Drop for Arrival<'_> {
 ///
 /// # Errors
 /// Those of `work`, or `refusal`.
-pub(crate) async fn within<T>(time: Duration, refusal: Refusal, work: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(time, work).await.unwrap_or(Err(Error::Refused(refusal)))
+pub(crate) async fn within<T>(
+    time: Duration,
+    refusal: Refusal,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::time::timeout(time, work)
+        .await
+        .unwrap_or(Err(Error::Refused(refusal)))
 }

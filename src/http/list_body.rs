@@ -1,9 +1,12 @@
-//! List answers: the ids of the records are determined first, then their JSON is written as the client reads it.
+//! List answers: the ids of the records are determined first, then their JSON is written as the
+//! client reads it.
 //!
-//! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer list is sent in parts of about 64 KiB (`list_part.rs`).
-//! Each part is written in its own transaction once the client has accepted the previous part. Therefore a slow client holds no
-//! transaction, and only the ids and one part are in memory. A list for which little is read from the file is written on the thread of its
-//! connection ([`joined_here`]). Invariant: every found id is written once, in order, unless its record was deleted meanwhile.
+//! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer list is sent in
+//! parts of about 64 KiB (`list_part.rs`). Each part is written in its own transaction once the
+//! client has accepted the previous part. Therefore a slow client holds no transaction, and only
+//! the ids and one part are in memory. A list for which little is read from the file is written on
+//! the thread of its connection ([`joined_here`]). Invariant: every found id is written once, in
+//! order, unless its record was deleted meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +34,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(100);
 const TRIES: usize = 100;
 
-/// Writes records of a list until a part is full. Called for each part, with the commit numbers from before the transaction.
+/// Writes records of a list until a part is full. Called for each part, with the commit numbers
+/// from before the transaction.
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;
 
 /// A list of entries of type `T`.
@@ -70,7 +74,11 @@ impl Rest {
 
     async fn part(&mut self) -> Result<Vec<u8>> {
         for _ in 0..TRIES {
-            let (ids, write, at) = (self.ids.clone(), self.write.clone(), self.state.json_cache.now());
+            let (ids, write, at) = (
+                self.ids.clone(),
+                self.write.clone(),
+                self.state.json_cache.now(),
+            );
             let (start, has_entries) = (self.at, self.has_entries);
             let written = move |tx: &Read<'_>| {
                 let mut part = Part::later(&ids, start, has_entries);
@@ -78,7 +86,11 @@ impl Rest {
                 Ok((part.at, part.has_entries, part.text))
             };
             let store = &self.state.store;
-            match if self.is_here { store.ask(written).await } else { store.scan(written).await } {
+            match if self.is_here {
+                store.ask(written).await
+            } else {
+                store.scan(written).await
+            } {
                 Err(Error::Busy { .. }) => tokio::time::sleep(PAUSE).await,
                 other => {
                     let (at, has_entries, text) = other?;
@@ -106,26 +118,44 @@ impl<T> StreamedList<T> {
     /// The reply: `open`, the entries, `close` and `meta`.
     fn within(self, open: &[u8], close: &[u8], meta: &Meta) -> Result<Reply> {
         let mut end = [close, br#","meta":"#].concat();
-        serde_json::to_writer(&mut end, meta).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
+        serde_json::to_writer(&mut end, meta)
+            .map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
         end.push(b'}');
         let body = match self.rest {
             None => [open, &self.text, &end].concat().into(),
             Some(rest) => {
                 let held = WHOLE + rest.ids.bytes();
-                Content::Pieces(pieces([open, &self.text].concat(), Rest { end: Some(end), ..rest }), held)
+                Content::Pieces(
+                    pieces(
+                        [open, &self.text].concat(),
+                        Rest {
+                            end: Some(end),
+                            ..rest
+                        },
+                    ),
+                    held,
+                )
             }
         };
-        Ok(Reply { status: 200, media: JSON, body, headers: Vec::new() })
+        Ok(Reply {
+            status: 200,
+            media: JSON,
+            body,
+            headers: Vec::new(),
+        })
     }
 }
 
-/// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent instead of that empty list.
+/// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent
+/// instead of that empty list.
 pub(crate) struct ObjectWithList<D, T, const STATUS: u16 = 200> {
     pub data: D,
     pub entries: StreamedList<T>,
 }
 
-impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer for ObjectWithList<D, T, STATUS> {
+impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer
+    for ObjectWithList<D, T, STATUS>
+{
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<D>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
@@ -134,9 +164,15 @@ impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer 
     }
     fn reply(self) -> Result<Reply> {
         let mut open = br#"{"data":"#.to_vec();
-        serde_json::to_writer(&mut open, &self.data).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
-        let open = open.strip_suffix(b"]}").ok_or_else(|| Error::Internal("the data does not end in an empty list".into()))?;
-        Ok(Reply { status: STATUS, ..self.entries.within(open, b"]}", &Meta::default())? })
+        serde_json::to_writer(&mut open, &self.data)
+            .map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
+        let open = open
+            .strip_suffix(b"]}")
+            .ok_or_else(|| Error::Internal("the data does not end in an empty list".into()))?;
+        Ok(Reply {
+            status: STATUS,
+            ..self.entries.within(open, b"]}", &Meta::default())?
+        })
     }
 }
 
@@ -149,12 +185,13 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
             Some((Err(error), None))
         }
     });
-    let first: std::pin::Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>> = Box::pin(stream::iter([Ok(first)]));
+    let first: std::pin::Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>> =
+        Box::pin(stream::iter([Ok(first)]));
     Box::pin(futures_util::StreamExt::chain(first, rest))
 }
 
-/// Answers a list: `find` determines its records, `write` writes them. `fields` are the names in `meta.filterableFields`; without names the
-/// answer has no such member.
+/// Answers a list: `find` determines its records, `write` writes them. `fields` are the names in
+/// `meta.filterableFields`; without names the answer has no such member.
 ///
 /// # Errors
 /// Those of `find`, `write` and [`crate::store::Store::scan`].
@@ -166,12 +203,15 @@ pub(crate) async fn joined<T>(
 ) -> Result<StreamedList<T>> {
     let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
-    let beginning = call.store.scan(move |tx| Beginning::of(tx, find, at, &first)).await?;
+    let beginning = call
+        .store
+        .scan(move |tx| Beginning::of(tx, find, at, &first))
+        .await?;
     Ok(beginning.list(call, fields, write, false))
 }
 
-/// Like [`joined`], for lists that are short as a rule: `find` and `write` run on this thread, and begin again on another one if they read
-/// more than a few rows.
+/// Like [`joined`], for lists that are short as a rule: `find` and `write` run on this thread, and
+/// begin again on another one if they read more than a few rows.
 ///
 /// # Errors
 /// Those of [`joined`].
@@ -183,7 +223,10 @@ pub(crate) async fn joined_here<T>(
 ) -> Result<StreamedList<T>> {
     let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
-    let beginning = call.store.ask(move |tx| Beginning::of(tx, &find, at, &first)).await?;
+    let beginning = call
+        .store
+        .ask(move |tx| Beginning::of(tx, &find, at, &first))
+        .await?;
     Ok(beginning.list(call, fields, write, true))
 }
 
@@ -197,19 +240,61 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn of(tx: &Read<'_>, find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)>, present: Present, write: &Write) -> Result<Self> {
+    fn of(
+        tx: &Read<'_>,
+        find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)>,
+        present: Present,
+        write: &Write,
+    ) -> Result<Self> {
         let (ids, pagination) = find(tx)?;
         let mut part = Part::first(&ids);
         write(tx, present, &mut part)?;
-        let Part { at, text, has_entries, .. } = part;
-        Ok(Self { ids, pagination, at, text, has_entries })
+        let Part {
+            at,
+            text,
+            has_entries,
+            ..
+        } = part;
+        Ok(Self {
+            ids,
+            pagination,
+            at,
+            text,
+            has_entries,
+        })
     }
 
-    fn list<T>(self, call: &Call, fields: Vec<&'static str>, write: Write, is_here: bool) -> StreamedList<T> {
-        let Self { ids, pagination, at, text, has_entries } = self;
+    fn list<T>(
+        self,
+        call: &Call,
+        fields: Vec<&'static str>,
+        write: Write,
+        is_here: bool,
+    ) -> StreamedList<T> {
+        let Self {
+            ids,
+            pagination,
+            at,
+            text,
+            has_entries,
+        } = self;
         let is_whole = at >= ids.len();
-        let rest = Rest { ids: Arc::new(ids), at, has_entries, state: call.state.clone(), write, is_here, end: None };
-        StreamedList { text, rest: Some(rest).filter(|_| !is_whole), pagination, fields, of: std::marker::PhantomData }
+        let rest = Rest {
+            ids: Arc::new(ids),
+            at,
+            has_entries,
+            state: call.state.clone(),
+            write,
+            is_here,
+            end: None,
+        };
+        StreamedList {
+            text,
+            rest: Some(rest).filter(|_| !is_whole),
+            pagination,
+            fields,
+            of: std::marker::PhantomData,
+        }
     }
 }
 
@@ -217,13 +302,19 @@ impl Beginning {
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub(crate) fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, names: &FilterNames<E>, scope: Scope) -> Result<(Ids, Pagination)> {
+pub(crate) fn found<E: Entity>(
+    tx: &Read<'_>,
+    listing: &Listing,
+    names: &FilterNames<E>,
+    scope: Scope,
+) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(names)?;
     let (ids, total) = ListPlan::<E>::of(query, window, scope).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
 }
 
-/// Answers the listed records among those wanted, each shown by `view`; `names` are the filterable names of the view.
+/// Answers the listed records among those wanted, each shown by `view`; `names` are the filterable
+/// names of the view.
 ///
 /// # Errors
 /// Those of [`joined`].
@@ -234,7 +325,15 @@ pub(crate) async fn listed<E: Entity, V: Serialize>(
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<StreamedList<V>> {
-    listed_with(call, listing, names, filterable::<E>().collect(), scope, view).await
+    listed_with(
+        call,
+        listing,
+        names,
+        filterable::<E>().collect(),
+        scope,
+        view,
+    )
+    .await
 }
 
 /// Like [`listed`], with the names that the answer lists as filterable.
@@ -250,16 +349,25 @@ pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<StreamedList<V>> {
     let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
-    joined(call, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
+    joined(call, fields, find, move |tx, _, part| {
+        viewed(tx, part, |record| view(tx, record))
+    })
+    .await
 }
 
 /// Writes records into a part, each shown by `view`.
 ///
 /// # Errors
 /// Those of `view`; a record cannot be read.
-pub(crate) fn viewed<E: Entity, V: Serialize>(tx: &Read<'_>, part: &mut Part<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<()> {
+pub(crate) fn viewed<E: Entity, V: Serialize>(
+    tx: &Read<'_>,
+    part: &mut Part<'_>,
+    view: impl Fn(&Record<E>) -> Result<V>,
+) -> Result<()> {
     while let Some(id) = part.next() {
-        let Some(record) = tx.find(&Id::<E>::from_text(id))? else { continue };
+        let Some(record) = tx.find(&Id::<E>::from_text(id))? else {
+            continue;
+        };
         part.add_value(&view(&record)?)?;
     }
     Ok(())

@@ -27,30 +27,61 @@ pub struct Part<'i> {
 impl<'i> Part<'i> {
     /// The first part of an answer, which may be its only one.
     pub fn first(ids: &'i Ids) -> Self {
-        Self { ids, at: 0, text: Vec::new(), limit: WHOLE, written: 0, has_entries: false }
+        Self {
+            ids,
+            at: 0,
+            text: Vec::new(),
+            limit: WHOLE,
+            written: 0,
+            has_entries: false,
+        }
     }
 
     /// A later part with the entries from `at` on.
     pub fn later(ids: &'i Ids, at: usize, has_entries: bool) -> Self {
-        Self { ids, at, text: Vec::new(), limit: PART, written: 0, has_entries }
+        Self {
+            ids,
+            at,
+            text: Vec::new(),
+            limit: PART,
+            written: 0,
+            has_entries,
+        }
     }
 
     /// The id of the next record to write; `None` if there is none or the part is full.
     pub fn next(&mut self) -> Option<&'i str> {
-        let id = self.ids.get(self.at).filter(|_| self.text.len() < self.limit)?;
+        let id = self
+            .ids
+            .get(self.at)
+            .filter(|_| self.text.len() < self.limit)?;
         self.at += 1;
         Some(id)
     }
 
     /// The ids of the next records, for a lookup of several at once.
     pub fn ahead(&self, count: usize) -> Vec<&'i str> {
-        if self.text.len() < self.limit { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
+        if self.text.len() < self.limit {
+            (self.at..)
+                .take(count)
+                .map_while(|at| self.ids.get(at))
+                .collect()
+        } else {
+            Vec::new()
+        }
     }
 
-    /// How many more entries as long as those of this part fit into it, between 1 and `most`; 1 for an empty part.
+    /// How many more entries as long as those of this part fit into it, between 1 and `most`; 1 for
+    /// an empty part.
     pub fn room(&self, most: usize) -> usize {
-        let (written, left) = (self.written.max(1), self.limit.saturating_sub(self.text.len()));
-        (left * written).checked_div(self.text.len()).unwrap_or(1).clamp(1, most)
+        let (written, left) = (
+            self.written.max(1),
+            self.limit.saturating_sub(self.text.len()),
+        );
+        (left * written)
+            .checked_div(self.text.len())
+            .unwrap_or(1)
+            .clamp(1, most)
     }
 
     /// Adds a value as an entry.
@@ -58,7 +89,8 @@ impl<'i> Part<'i> {
     /// # Errors
     /// The value cannot be serialized, which is a defect.
     pub(crate) fn add_value(&mut self, value: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("cannot write a record as JSON: {e}")))?;
+        let text = serde_json::to_vec(value)
+            .map_err(|e| Error::Internal(format!("cannot write a record as JSON: {e}")))?;
         self.add(&[&text]);
         Ok(())
     }
@@ -69,6 +101,8 @@ impl<'i> Part<'i> {
             self.text.push(b',');
         }
         self.written += 1;
-        parts.iter().for_each(|part| self.text.extend_from_slice(part));
+        parts
+            .iter()
+            .for_each(|part| self.text.extend_from_slice(part));
     }
 }

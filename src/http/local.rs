@@ -1,7 +1,9 @@
-//! Requests of the host's owner: the same rows, called over the admin socket as the default administrator.
+//! Requests of the host's owner: the same rows, called over the admin socket as the default
+//! administrator.
 //!
-//! No session is opened and no password is checked: only the owner of the data file can open the socket. Permission, parameters, schema and
-//! limits of a row apply as for any other request. Changes have the author `local` in the history.
+//! No session is opened and no password is checked: only the owner of the data file can open the
+//! socket. Permission, parameters, schema and limits of a row apply as for any other request.
+//! Changes have the author `local` in the history.
 
 use std::sync::Arc;
 
@@ -57,12 +59,21 @@ pub enum LocalPart {
     Piece(Vec<u8>),
 }
 
-/// Answers a request on this thread. `on_part` receives the parts and returns whether the client still listens.
+/// Answers a request on this thread. `on_part` receives the parts and returns whether the client
+/// still listens.
 ///
 /// # Errors
 /// The runtime cannot start, or the body of the answer ends with an error.
-pub(crate) fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    let runtime = Runtime::new().map_err(|e| Error::Internal(format!("cannot start a runtime for an admin socket request: {e}")))?;
+pub(crate) fn answer_locally(
+    dispatcher: &Dispatcher,
+    request: LocalRequest,
+    on_part: &mut dyn FnMut(LocalPart) -> bool,
+) -> Result<()> {
+    let runtime = Runtime::new().map_err(|e| {
+        Error::Internal(format!(
+            "cannot start a runtime for an admin socket request: {e}"
+        ))
+    })?;
     runtime.block_on(async {
         let reply = match answered(dispatcher, request).await {
             Ok(reply) => reply,
@@ -73,9 +84,20 @@ pub(crate) fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_
 }
 
 async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    let header = |wanted: &str| reply.headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
+    let header = |wanted: &str| {
+        reply
+            .headers
+            .iter()
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| value.clone())
+    };
     let (tag, warnings) = (header(Header::Tag.name()), Header::warnings(header));
-    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into(), tag, warnings }) {
+    if !on_part(LocalPart::Head {
+        status: reply.status,
+        media: reply.media.into(),
+        tag,
+        warnings,
+    }) {
         return Ok(());
     }
     match reply.body {
@@ -100,11 +122,18 @@ async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Repl
         return Err(Error::Refused(Refusal::TooLarge));
     }
     let headers = headers(&request)?;
-    let body = if row.operation.body.is_some() { request.body.into_bytes() } else { Vec::new() };
+    let body = if row.operation.body.is_some() {
+        request.body.into_bytes()
+    } else {
+        Vec::new()
+    };
     let call = Call {
         state: state.clone(),
         caller: Some(Arc::new(owner(dispatcher)?)),
-        peer: Peer { address: None, certificates: Arc::new([]) },
+        peer: Peer {
+            address: None,
+            certificates: Arc::new([]),
+        },
         bearer: None,
         changes: state.changes.by(Author::local()),
         now: state.clock.now(),
@@ -116,14 +145,21 @@ async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Repl
 fn headers(request: &LocalRequest) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
-        let refused = || Error::invalid(name, "is not a valid header name, or its value is invalid", value);
+        let refused = || {
+            Error::invalid(
+                name,
+                "is not a valid header name, or its value is invalid",
+                value,
+            )
+        };
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
         headers.append(known, HeaderValue::from_str(value).map_err(|_| refused())?);
     }
     Ok(headers)
 }
 
-/// The default administrator, whom no request can delete, with a session that is not stored and has no token.
+/// The default administrator, whom no request can delete, with a session that is not stored and has
+/// no token.
 fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
     let state = &dispatcher.state;
     let known = dispatcher.administrator.get().cloned();
@@ -135,7 +171,13 @@ fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
         administrators.sort_by_key(|identity| !identity.state.is_default_admin);
         Ok(administrators.into_iter().next())
     })?;
-    let identity = found.ok_or_else(|| Error::invalid("identity", "is missing: no identity is an administrator", ""))?;
+    let identity = found.ok_or_else(|| {
+        Error::invalid(
+            "identity",
+            "is missing: no identity is an administrator",
+            "",
+        )
+    })?;
     drop(dispatcher.administrator.set(identity.id.clone()));
     let session = ApiSession {
         token: String::new(),
@@ -148,5 +190,11 @@ fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
         last_activity_at: state.clock.now(),
     };
     let session = Record::new(Id::from_text("local"), state.clock.now(), session);
-    Ok(Caller { session, identity, queries: Vec::new(), token: None, second_signer: None })
+    Ok(Caller {
+        session,
+        identity,
+        queries: Vec::new(),
+        token: None,
+        second_signer: None,
+    })
 }

@@ -1,7 +1,8 @@
-//! The listener for metrics collectors: HTTP without TLS and without a session, on a separate address.
+//! The listener for metrics collectors: HTTP without TLS and without a session, on a separate
+//! address.
 //!
-//! It answers GET and HEAD of `/metrics` and nothing else. Connections, bytes of a head, and times are bounded, because any program that
-//! reaches the address can connect. Bodies are not read.
+//! It answers GET and HEAD of `/metrics` and nothing else. Connections, bytes of a head, and times
+//! are bounded, because any program that reaches the address can connect. Bodies are not read.
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
@@ -37,14 +38,31 @@ pub(crate) type MetricsSource = Arc<dyn Fn(MetricsFormat) -> String + Send + Syn
 ///
 /// # Errors
 /// The socket cannot be used.
-pub(crate) fn serve(socket: TcpListener, source: MetricsSource) -> std::io::Result<(Server, ServerHandle)> {
+pub(crate) fn serve(
+    socket: TcpListener,
+    source: MetricsSource,
+) -> std::io::Result<(Server, ServerHandle)> {
     let app = move || {
         let source = source.clone();
-        let headers = OF_EVERY_ANSWER.into_iter().fold(DefaultHeaders::new(), DefaultHeaders::add);
-        App::new().wrap(headers).default_service(web::to(move |request: HttpRequest| answer(request, source.clone())))
+        let headers = OF_EVERY_ANSWER
+            .into_iter()
+            .fold(DefaultHeaders::new(), DefaultHeaders::add);
+        App::new()
+            .wrap(headers)
+            .default_service(web::to(move |request: HttpRequest| {
+                answer(request, source.clone())
+            }))
     };
-    let server = HttpServer::new(app).workers(1).max_connections(CONNECTIONS).client_request_timeout(TIME).keep_alive(TIME);
-    let server = server.disable_signals().shutdown_timeout(1).listen(socket)?.run();
+    let server = HttpServer::new(app)
+        .workers(1)
+        .max_connections(CONNECTIONS)
+        .client_request_timeout(TIME)
+        .keep_alive(TIME);
+    let server = server
+        .disable_signals()
+        .shutdown_timeout(1)
+        .listen(socket)?
+        .run();
     let handle = server.handle();
     Ok((server, handle))
 }
@@ -58,8 +76,14 @@ async fn answer(request: HttpRequest, source: MetricsSource) -> HttpResponse {
     }
     let accept = body::list(request.headers(), "accept").unwrap_or_default();
     let (format, media) = match media_type::best(&accept, &[PROMETHEUS, OPENMETRICS]) {
-        Some(OPENMETRICS) => (MetricsFormat::OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-        _ => (MetricsFormat::Prometheus, "text/plain; version=0.0.4; charset=utf-8"),
+        Some(OPENMETRICS) => (
+            MetricsFormat::OpenMetrics,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+        _ => (
+            MetricsFormat::Prometheus,
+            "text/plain; version=0.0.4; charset=utf-8",
+        ),
     };
     match web::block(move || source(format)).await {
         Ok(text) => HttpResponse::Ok().content_type(media).body(text),

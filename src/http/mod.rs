@@ -1,13 +1,16 @@
 //! The REST API.
 //!
-//! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read them first; `api/overkeep/mod.rs` has what
-//! only this controller offers, `api/fabric/mod.rs` the lists for operator tools), the argument and answer types of their functions
-//! (`extractor.rs`, `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the dispatcher (`dispatch.rs`).
-//! Not here: rules of kinds, storage, rights. Invariant: every fact about an operation is stated once, in its row; routing, documents,
-//! validation and the permission check use it.
+//! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read
+//! them first; `api/overkeep/mod.rs` has what only this controller offers, `api/fabric/mod.rs` the
+//! lists for operator tools), the argument and answer types of their functions (`extractor.rs`,
+//! `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the
+//! dispatcher (`dispatch.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact
+//! about an operation is stated once, in its row; routing, documents, validation and the permission
+//! check use it.
 //!
-//! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly authenticated callers are `Permission::Partial`.
-//! The members of a service that depend on the caller are in `api/common/service.rs`, the others in `entity/`.
+//! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly
+//! authenticated callers are `Permission::Partial`. The members of a service that depend on the
+//! caller are in `api/common/service.rs`, the others in `entity/`.
 
 mod answer;
 mod api;
@@ -51,7 +54,9 @@ mod state;
 mod token_scope;
 mod unknown_members;
 
-pub(crate) use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::RouterCache};
+pub(crate) use cache::{
+    json_cache::JsonCache, network_tokens::NetworkTokens, routers::RouterCache,
+};
 pub(crate) use connection::acceptor::{RestListener, connection_handlers};
 pub(crate) use connection::guard::ConnectionLimits;
 pub(crate) use connection::memory_ledger::MemoryBounds;
@@ -63,14 +68,18 @@ pub(crate) use limits::{RequestLimits, target_bound};
 pub(crate) use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
 pub(crate) use metrics_listener::MetricsFormat;
-pub(crate) use network_document::{defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references};
+pub(crate) use network_document::{
+    defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references,
+};
 pub(crate) use openapi::descriptions::{Descriptions, LazyDocument};
 pub use permission::Permission;
 pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;
 pub(crate) use state::AppState;
 
-use self::{api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeNames};
+use self::{
+    api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeNames,
+};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -87,7 +96,12 @@ impl Interfaces {
     /// Their OpenAPI documents.
     pub fn descriptions(&self) -> Descriptions {
         let of = |interface: &Interface| Description::new(interface.document.clone());
-        Descriptions { management: of(&self.management), client: of(&self.client), overkeep: of(&self.overkeep), fabric: of(&self.fabric) }
+        Descriptions {
+            management: of(&self.management),
+            client: of(&self.client),
+            overkeep: of(&self.overkeep),
+            fabric: of(&self.fabric),
+        }
     }
 
     /// The kinds of network documents.
@@ -101,15 +115,31 @@ impl Interfaces {
     /// A row is invalid, which is a defect.
     pub fn new() -> Result<Self> {
         let management = api::management::routes().finish()?;
-        let (client, fabric) = (api::client::routes().finish()?, api::fabric::routes().finish()?);
+        let (client, fabric) = (
+            api::client::routes().finish()?,
+            api::fabric::routes().finish()?,
+        );
         let overkeep = api::overkeep::routes(declared_in(&management));
-        let others = [&management, &client, &fabric].into_iter().flat_map(Interface::rows);
+        let others = [&management, &client, &fabric]
+            .into_iter()
+            .flat_map(Interface::rows);
         let words = ScopeNames::of(others.chain(overkeep.rows()));
-        let overkeep = overkeep.mount(|routes| api_tokens::creation(routes, &words)).finish()?;
-        Ok(Self { management, client, overkeep, fabric })
+        let overkeep = overkeep
+            .mount(|routes| api_tokens::creation(routes, &words))
+            .finish()?;
+        Ok(Self {
+            management,
+            client,
+            overkeep,
+            fabric,
+        })
     }
 }
 
 fn declared_in(management: &Interface) -> DeclaredKinds {
-    DeclaredKinds::new(management.rows().filter_map(|row| row.operation.declared.clone()))
+    DeclaredKinds::new(
+        management
+            .rows()
+            .filter_map(|row| row.operation.declared.clone()),
+    )
 }

@@ -1,5 +1,5 @@
-//! Lenient reading of a body by its schema: case-insensitive names, nulls and blanks that are equivalent to absent members, and records
-//! where their ids are expected.
+//! Lenient reading of a body by its schema: case-insensitive names, nulls and blanks that are
+//! equivalent to absent members, and records where their ids are expected.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,10 +9,14 @@ pub(crate) fn correct_case(json: &mut Json, schema: &Json) {
         Json::Object(members) if is_described(schema) => {
             let is_known = |name: &String| member_schema(schema, name).is_some();
             if !members.keys().all(is_known) {
-                let (known, others): (Map<_, _>, Map<_, _>) = std::mem::take(members).into_iter().partition(|(name, _)| is_known(name));
+                let (known, others): (Map<_, _>, Map<_, _>) = std::mem::take(members)
+                    .into_iter()
+                    .partition(|(name, _)| is_known(name));
                 *members = known;
                 for (name, member) in others {
-                    members.entry(find_ignoring_case(&name, schema).unwrap_or(name)).or_insert(member);
+                    members
+                        .entry(find_ignoring_case(&name, schema).unwrap_or(name))
+                        .or_insert(member);
                 }
             }
             each_member(members, schema, correct_case);
@@ -22,11 +26,13 @@ pub(crate) fn correct_case(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Like [`correct_case`], for the body of a PATCH: the names of its members are case-sensitive. Names within lists are not, because a PATCH
-/// replaces lists as a whole.
+/// Like [`correct_case`], for the body of a PATCH: the names of its members are case-sensitive.
+/// Names within lists are not, because a PATCH replaces lists as a whole.
 pub(crate) fn correct_case_in_lists(json: &mut Json, schema: &Json) {
     match json {
-        Json::Object(members) if is_described(schema) => each_member(members, schema, correct_case_in_lists),
+        Json::Object(members) if is_described(schema) => {
+            each_member(members, schema, correct_case_in_lists)
+        }
         Json::Array(_) => correct_case(json, schema),
         _ => {}
     }
@@ -34,9 +40,18 @@ pub(crate) fn correct_case_in_lists(json: &mut Json, schema: &Json) {
 
 /// The member with this name, ignoring case.
 fn find_ignoring_case(name: &str, schema: &Json) -> Option<String> {
-    let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
-    let described = std::iter::once(schema).chain(forms).filter_map(|form| form.get("properties")?.as_object());
-    described.flat_map(Map::keys).find(|known| known.eq_ignore_ascii_case(name)).cloned()
+    let forms = schema
+        .get("oneOf")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten();
+    let described = std::iter::once(schema)
+        .chain(forms)
+        .filter_map(|form| form.get("properties")?.as_object());
+    described
+        .flat_map(Map::keys)
+        .find(|known| known.eq_ignore_ascii_case(name))
+        .cloned()
 }
 
 fn each_member(members: &mut Map<String, Json>, schema: &Json, act: fn(&mut Json, &Json)) {
@@ -53,12 +68,16 @@ fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
     }
 }
 
-/// Replaces an object that stands for a record, as answers show it, by the id of the record where the schema expects a text, so that what
-/// a GET answered can be sent back.
+/// Replaces an object that stands for a record, as answers show it, by the id of the record where
+/// the schema expects a text, so that what a GET answered can be sent back.
 pub(crate) fn records_to_ids(json: &mut Json, schema: &Json) {
     match json {
-        Json::Object(members) if is_described(schema) => each_member(members, schema, records_to_ids),
-        Json::Object(members) if is_text(schema) && members.get("entity").is_some_and(Json::is_string) => {
+        Json::Object(members) if is_described(schema) => {
+            each_member(members, schema, records_to_ids)
+        }
+        Json::Object(members)
+            if is_text(schema) && members.get("entity").is_some_and(Json::is_string) =>
+        {
             if let Some(id) = members.get("id").filter(|id| id.is_string()).cloned() {
                 *json = id;
             }
@@ -68,14 +87,17 @@ pub(crate) fn records_to_ids(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Removes members that are null. A map keeps its null values, unless the schema of the values does not allow null.
+/// Removes members that are null. A map keeps its null values, unless the schema of the values does
+/// not allow null.
 pub(crate) fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
             members.retain(|_, member| !member.is_null());
             each_member(members, schema, drop_nulls);
         }
-        Json::Object(members) if !takes_null(schema.get("additionalProperties")) => members.retain(|_, member| !member.is_null()),
+        Json::Object(members) if !takes_null(schema.get("additionalProperties")) => {
+            members.retain(|_, member| !member.is_null())
+        }
         Json::Array(items) => each_item(items, schema, drop_nulls),
         _ => {}
     }
@@ -93,15 +115,26 @@ pub(crate) fn drop_blanks(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Whether a blank member counts as absent: it is optional, and is a choice or has a minimum length.
+/// Whether a blank member counts as absent: it is optional, and is a choice or has a minimum
+/// length.
 fn may_be_blank(schema: &Json, name: &str) -> bool {
-    let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
-    !required && member_schema(schema, name).is_some_and(|member| is_choice(member) || member.get("minLength").is_some())
+    let required = schema
+        .get("required")
+        .and_then(Json::as_array)
+        .is_some_and(|names| names.iter().any(|required| required == name));
+    !required
+        && member_schema(schema, name)
+            .is_some_and(|member| is_choice(member) || member.get("minLength").is_some())
 }
 
 /// Whether a schema allows a text.
 fn is_text(schema: &Json) -> bool {
-    schema.get("type").is_some_and(|of| of == "string" || of.as_array().is_some_and(|of| of.contains(&"string".into())))
+    schema.get("type").is_some_and(|of| {
+        of == "string"
+            || of
+                .as_array()
+                .is_some_and(|of| of.contains(&"string".into()))
+    })
 }
 
 /// Whether a schema is a choice of words.
@@ -113,7 +146,9 @@ pub(crate) fn is_choice(schema: &Json) -> bool {
 fn takes_null(schema: Option<&Json>) -> bool {
     schema
         .and_then(|schema| schema.get("type"))
-        .is_none_or(|of| of == "null" || of.as_array().is_some_and(|of| of.contains(&"null".into())))
+        .is_none_or(|of| {
+            of == "null" || of.as_array().is_some_and(|of| of.contains(&"null".into()))
+        })
 }
 
 /// Whether a schema describes an object with named members, not a map.
@@ -125,11 +160,19 @@ pub(crate) fn is_described(schema: &Json) -> bool {
 pub(crate) fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     let found = schema.get("properties").and_then(|p| p.get(name));
     let forms = schema.get("oneOf").and_then(Json::as_array);
-    found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name))).map(described)
+    found
+        .or_else(|| {
+            forms?
+                .iter()
+                .find_map(|form| form.get("properties")?.get(name))
+        })
+        .map(described)
 }
 
 /// The schema without the alternative null.
 pub(crate) fn described(found: &Json) -> &Json {
     let either = found.get("anyOf").and_then(Json::as_array);
-    either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found)
+    either
+        .and_then(|forms| forms.iter().find(|form| form.get("properties").is_some()))
+        .unwrap_or(found)
 }

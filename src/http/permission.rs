@@ -13,8 +13,8 @@ pub enum Permission {
     Admin,
 }
 
-/// Who may call an operation, and with which authorization scheme. A row of a route table says `Admin.session_only()` for the first scheme,
-/// or `Admin` for both.
+/// Who may call an operation, and with which authorization scheme. A row of a route table says
+/// `Admin.session_only()` for the first scheme, or `Admin` for both.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Security {
     pub permission: Permission,
@@ -25,12 +25,18 @@ pub(crate) struct Security {
 impl Permission {
     /// This permission, without the second authorization scheme.
     pub(crate) const fn session_only(self) -> Security {
-        Security { permission: self, session_only: true }
+        Security {
+            permission: self,
+            session_only: true,
+        }
     }
 }
 
 impl From<Permission> for Security {
     fn from(permission: Permission) -> Self {
-        Self { permission, session_only: false }
+        Self {
+            permission,
+            session_only: false,
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! Previews: a request with `preview=true` reports who would gain or lose access by its change, and changes nothing.
+//! Previews: a request with `preview=true` reports who would gain or lose access by its change, and
+//! changes nothing.
 //!
-//! The change is carried out in memory, with all rules and references, and the access engine compares the result with the present state.
-//! Nothing is written to the store or published. An API token sees names of the kinds in its scope only, and the counts of all.
+//! The change is carried out in memory, with all rules and references, and the access engine
+//! compares the result with the present state. Nothing is written to the store or published. An API
+//! token sees names of the kinds in its scope only, and the counts of all.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +20,9 @@ use super::{
 use crate::{
     access::{AccessShare, Difference, PolicyEntityKind},
     change::Change,
-    entity::{EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup},
+    entity::{
+        EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup,
+    },
     error::{Error, Result},
     store::{Event, Read},
 };
@@ -35,7 +39,12 @@ impl Extractor for PreviewParameter {
     fn describe(operation: &mut Operation) -> Result<()> {
         let description = "`true`: change nothing, and answer who would gain or lose access.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
-        operation.parameters.push(Parameter { name: NAME.into(), place: ParameterLocation::Query, required: false, schema });
+        operation.parameters.push(Parameter {
+            name: NAME.into(),
+            place: ParameterLocation::Query,
+            required: false,
+            schema,
+        });
         operation.errors.insert(400);
         Ok(())
     }
@@ -53,9 +62,18 @@ impl Extractor for PreviewParameter {
 /// # Errors
 /// [`Error::Invalid`] for the parameter.
 pub(crate) fn refuse_unsupported(row: &Row, query: &str) -> Result<()> {
-    let offered = row.method == "GET" || row.operation.parameters.iter().any(|parameter| parameter.name == NAME);
+    let offered = row.method == "GET"
+        || row
+            .operation
+            .parameters
+            .iter()
+            .any(|parameter| parameter.name == NAME);
     match asked(query) {
-        Some(value) if !offered && value != "false" => Err(Error::invalid(NAME, "is not offered by this operation", value)),
+        Some(value) if !offered && value != "false" => Err(Error::invalid(
+            NAME,
+            "is not offered by this operation",
+            value,
+        )),
         _ => Ok(()),
     }
 }
@@ -72,7 +90,9 @@ pub(crate) fn asks(query: &str) -> bool {
 
 /// The value of the parameter. If it is repeated, any value other than `false` takes precedence.
 fn asked(query: &str) -> Option<String> {
-    let values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME).map(|(_, value)| value.into_owned());
+    let values = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, _)| name == NAME)
+        .map(|(_, value)| value.into_owned());
     values.reduce(|one, other| if one == "false" { other } else { one })
 }
 
@@ -96,12 +116,24 @@ impl PreviewParameter {
         }
         let (access, caller) = (call.access.clone(), call.caller()?.clone());
         let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
-            let (difference, changes) = access.preview_changes(&events, MAX_LISTED, |left| tx.before(left))?;
+            let (difference, changes) =
+                access.preview_changes(&events, MAX_LISTED, |left| tx.before(left))?;
             let shares = access.shares(&changes, &difference, MAX_LISTED);
-            let name = |subject, id: &str| caller.may_name(path(subject)).then(|| named(tx, &events, subject, id)).transpose();
-            let shares = shares.iter().filter_map(|share| share.named(name).transpose()).collect::<Result<_>>()?;
+            let name = |subject, id: &str| {
+                caller
+                    .may_name(path(subject))
+                    .then(|| named(tx, &events, subject, id))
+                    .transpose()
+            };
+            let shares = shares
+                .iter()
+                .filter_map(|share| share.named(name).transpose())
+                .collect::<Result<_>>()?;
             let difference = difference.named(name)?;
-            Ok(ChangeOutcome::Previewed(Box::new(PreviewedAccess { difference, shares }), answer))
+            Ok(ChangeOutcome::Previewed(
+                Box::new(PreviewedAccess { difference, shares }),
+                answer,
+            ))
         };
         call.changes.dry_run(job, look).await
     }
@@ -162,17 +194,43 @@ fn path(subject: PolicyEntityKind) -> &'static str {
 ///
 /// # Errors
 /// The record cannot be read.
-pub(crate) fn named(tx: &Read<'_>, events: &[Event], subject: PolicyEntityKind, id: &str) -> Result<EntityRef> {
+pub(crate) fn named(
+    tx: &Read<'_>,
+    events: &[Event],
+    subject: PolicyEntityKind,
+    id: &str,
+) -> Result<EntityRef> {
     match subject {
-        PolicyEntityKind::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),
+        PolicyEntityKind::Identity => {
+            reference::<Identity>(tx, events, id, |identity| &identity.name)
+        }
         PolicyEntityKind::Service => reference::<Service>(tx, events, id, |service| &service.name),
-        PolicyEntityKind::EdgeRouter => reference::<EdgeRouter>(tx, events, id, |router| &router.name),
-        PolicyEntityKind::PostureCheck => reference::<PostureCheck>(tx, events, id, |check| &check.name),
+        PolicyEntityKind::EdgeRouter => {
+            reference::<EdgeRouter>(tx, events, id, |router| &router.name)
+        }
+        PolicyEntityKind::PostureCheck => {
+            reference::<PostureCheck>(tx, events, id, |check| &check.name)
+        }
     }
 }
 
-fn reference<E: Entity>(tx: &Read<'_>, events: &[Event], id: &str, name: fn(&E) -> &String) -> Result<EntityRef> {
-    let created = || events.iter().filter(|event| event.id == id).find_map(|event| event.of::<E>()?.1).cloned();
+fn reference<E: Entity>(
+    tx: &Read<'_>,
+    events: &[Event],
+    id: &str,
+    name: fn(&E) -> &String,
+) -> Result<EntityRef> {
+    let created = || {
+        events
+            .iter()
+            .filter(|event| event.id == id)
+            .find_map(|event| event.of::<E>()?.1)
+            .cloned()
+    };
     let record: Option<Record<E>> = tx.find(&Id::from_text(id))?.or_else(created);
-    Ok(EntityRef::new(E::KIND, id, record.as_ref().map_or("", |record| name(&record.spec))))
+    Ok(EntityRef::new(
+        E::KIND,
+        id,
+        record.as_ref().map_or("", |record| name(&record.spec)),
+    ))
 }

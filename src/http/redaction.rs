@@ -1,5 +1,5 @@
-//! Answers without tokens of enrollments, sessions and authorities, for API tokens that must not see them, and for callers that do not need
-//! them: the page shows sessions of others.
+//! Answers without tokens of enrollments, sessions and authorities, for API tokens that must not
+//! see them, and for callers that do not need them: the page shows sessions of others.
 
 use actix_web::http::header::HeaderMap;
 use futures_util::StreamExt;
@@ -7,7 +7,13 @@ use futures_util::StreamExt;
 use super::answer::{Content, Reply};
 
 /// Members whose texts are left out.
-const SECRET: [&[u8]; 5] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJwt", b"verificationToken"];
+const SECRET: [&[u8]; 5] = [
+    b"token",
+    b"jwt",
+    b"enrollmentToken",
+    b"enrollmentJwt",
+    b"verificationToken",
+];
 /// The number of bytes kept of a text. It exceeds the length of every name in [`SECRET`].
 const LONGEST: usize = 24;
 /// The header of a request with which a caller asks for an answer without tokens, and its value.
@@ -25,11 +31,15 @@ pub(crate) fn without_tokens(reply: Reply) -> Reply {
         Content::Whole(body) => scan.pass(&body).into(),
         Content::Constant(text) => Content::Constant(text),
         Content::Pieces(pieces, held) => Content::Pieces(
-            Box::pin(pieces.map(move |piece| piece.map(|piece| scan.pass(&piece))).filter(|piece| {
-                // A piece of a body is never empty.
-                let is_sent = piece.as_ref().map_or(true, |piece| !piece.is_empty());
-                async move { is_sent }
-            })),
+            Box::pin(
+                pieces
+                    .map(move |piece| piece.map(|piece| scan.pass(&piece)))
+                    .filter(|piece| {
+                        // A piece of a body is never empty.
+                        let is_sent = piece.as_ref().map_or(true, |piece| !piece.is_empty());
+                        async move { is_sent }
+                    }),
+            ),
             held,
         ),
     };
@@ -52,7 +62,11 @@ struct Scan {
 impl Scan {
     /// The piece without secrets.
     fn pass(&mut self, piece: &[u8]) -> Vec<u8> {
-        piece.iter().copied().filter(|byte| self.shows(*byte)).collect()
+        piece
+            .iter()
+            .copied()
+            .filter(|byte| self.shows(*byte))
+            .collect()
     }
 
     /// Whether the next byte is shown.
@@ -108,7 +122,10 @@ mod tests {
         let expected = r#"{"jwt":"","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "","enrollmentJwt":null,"tokens":"y","verificationToken":""}"#;
         for size in 1..whole.len() {
             let mut scan = Scan::default();
-            let seen: Vec<u8> = whole.chunks(size).flat_map(|piece| scan.pass(piece)).collect();
+            let seen: Vec<u8> = whole
+                .chunks(size)
+                .flat_map(|piece| scan.pass(piece))
+                .collect();
             assert_eq!(String::from_utf8_lossy(&seen), expected, "{size}");
         }
     }

@@ -1,6 +1,9 @@
 //! A row of a route table.
 
-use super::{body::Incoming, call::Call, handler::PendingAnswer, openapi::operation::Operation, permission::Permission};
+use super::{
+    body::Incoming, call::Call, handler::PendingAnswer, openapi::operation::Operation,
+    permission::Permission,
+};
 use crate::error::Result;
 
 /// Takes the arguments of a request and starts the row's function.

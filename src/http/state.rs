@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     access::Access,
-    authentication::{ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, SignerLogins, Tokens},
+    authentication::{
+        ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, SignerLogins, Tokens,
+    },
     built_in_router::Router,
     change::Changes,
     clock::{Clock, Timestamp},
@@ -83,7 +85,8 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// The caller with an API token, or with a session token and, if given, the bearer token of an external signer. Counts as activity.
+    /// The caller with an API token, or with a session token and, if given, the bearer token of an
+    /// external signer. Counts as activity.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -92,19 +95,29 @@ impl AppState {
         if ApiTokens::is_one(token) {
             return self.api_tokens.resolve(&self.store, token, now);
         }
-        let Some(mut caller) = self.sessions.resolve(&self.store, token, now)? else { return Ok(None) };
-        self.tokens.satisfy(&self.store, now, bearer, &mut caller).await?;
+        let Some(mut caller) = self.sessions.resolve(&self.store, token, now)? else {
+            return Ok(None);
+        };
+        self.tokens
+            .satisfy(&self.store, now, bearer, &mut caller)
+            .await?;
         Ok(Some(caller))
     }
 
-    /// When a caller's session ends if it is not used, and how long that is after a request. An API token ends at its time in any case.
+    /// When a caller's session ends if it is not used, and how long that is after a request. An API
+    /// token ends at its time in any case.
     pub fn ends(&self, caller: &Caller) -> (Timestamp, Duration) {
         match &caller.token {
             Some(token) => {
                 let end = token.spec.expires_at.unwrap_or_else(|| self.clock.now());
                 (end, end.since(self.clock.now()))
             }
-            None => (self.sessions.last_activity(&caller.session).plus(self.sessions.timeout()), self.sessions.timeout()),
+            None => (
+                self.sessions
+                    .last_activity(&caller.session)
+                    .plus(self.sessions.timeout()),
+                self.sessions.timeout(),
+            ),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Scopes of API tokens: which operations a token may use. Everything about an operation follows from its row.
+//! Scopes of API tokens: which operations a token may use. Everything about an operation follows
+//! from its row.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +9,32 @@ use crate::{
     entity::{ApiToken, Record, api_token::READ},
 };
 
-/// First path segments of operations that change the caller's session, credentials or evidence. API tokens have none of these.
-const OF_SESSIONS: [&str; 5] = ["authenticate", "current-api-session", "current-identity", "posture-response", "posture-response-bulk"];
+/// First path segments of operations that change the caller's session, credentials or evidence. API
+/// tokens have none of these.
+const OF_SESSIONS: [&str; 5] = [
+    "authenticate",
+    "current-api-session",
+    "current-identity",
+    "posture-response",
+    "posture-response-bulk",
+];
 /// Last path segments of operations that renew the certificate of the connection.
 const OF_CERTIFICATES: [&str; 2] = ["extend", "extend-verify"];
-/// Kinds whose records hold secrets of other callers. With such a secret, a token with a restricted scope could do what its scope forbids.
+/// Kinds whose records hold secrets of other callers. With such a secret, a token with a restricted
+/// scope could do what its scope forbids.
 const SECRETS: [&str; 2] = ["api-sessions", SESSIONS];
 const SESSIONS: &str = "sessions";
 /// A kind whose records hold secrets that create credentials.
 const ENROLLMENTS: &str = "enrollments";
 /// Path segments of kinds whose views show tokens that make a credential or verify an authority.
-const ENROLLING: [&str; 6] = ["identities", "current-identity", "edge-routers", "transit-routers", "routers", "cas"];
+const ENROLLING: [&str; 6] = [
+    "identities",
+    "current-identity",
+    "edge-routers",
+    "transit-routers",
+    "routers",
+    "cas",
+];
 /// The kind of the tokens themselves: a restricted token must not create an unrestricted one.
 const TOKENS: &str = "api-tokens";
 
@@ -27,12 +43,18 @@ const UPDATE: &str = "update";
 const DELETE: &str = "delete";
 /// The network as one document: writing it creates, changes and deletes objects of every kind.
 const NETWORK: &str = "/network";
-/// First path segments of operations whose answers tell of records of every kind. They need a scope without a list of kinds.
-const OF_EVERY_KIND: [&str; 6] = ["network", "history", "events", "explain", "doctor", "expiring"];
+/// First path segments of operations whose answers tell of records of every kind. They need a scope
+/// without a list of kinds.
+const OF_EVERY_KIND: [&str; 6] = [
+    "network", "history", "events", "explain", "doctor", "expiring",
+];
 /// Path segments under which other kinds are named, too, and these kinds.
 const NAMING: [(&str, &[&str]); 8] = [
     ("policy-advice", &["services", ROUTERS]),
-    ("failed-service-requests", &["services", "service-policies", "posture-checks"]),
+    (
+        "failed-service-requests",
+        &["services", "service-policies", "posture-checks"],
+    ),
     ("service-configs", &["services", "configs"]),
     ("circuits", &["identities", "services", ROUTERS]),
     ("hosting", &["identities", "services", ROUTERS]),
@@ -60,9 +82,14 @@ pub(crate) struct ScopeNames {
 impl ScopeNames {
     /// The kinds and actions of these rows.
     pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
-        let mut words = Self { kinds: BTreeSet::new(), actions: BTreeSet::new() };
+        let mut words = Self {
+            kinds: BTreeSet::new(),
+            actions: BTreeSet::new(),
+        };
         for row in rows.filter(|row| row.permission != Permission::Open) {
-            let first = literals(row).next().filter(|first| !OF_EVERY_KIND.contains(first));
+            let first = literals(row)
+                .next()
+                .filter(|first| !OF_EVERY_KIND.contains(first));
             words.kinds.extend(first.map(str::to_owned));
             words.actions.insert(action(row).to_owned());
         }
@@ -72,10 +99,13 @@ impl ScopeNames {
 
 /// The literal segments of a row's path.
 fn literals(row: &Row) -> impl Iterator<Item = &str> {
-    row.path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{'))
+    row.path
+        .split('/')
+        .filter(|part| !part.is_empty() && !part.starts_with('{'))
 }
 
-/// The action of a row: `read`, `create`, `update` or `delete`; the last segment of the path for any other POST, such as `disable`.
+/// The action of a row: `read`, `create`, `update` or `delete`; the last segment of the path for
+/// any other POST, such as `disable`.
 fn action(row: &Row) -> &str {
     match row.method {
         "GET" => READ,
@@ -98,36 +128,59 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     let first = literals(row).next().unwrap_or_default();
     let shows_codes = first == "current-identity" && literals(row).any(|part| part == CODES);
     let is_of_every_kind = OF_EVERY_KIND.contains(&first);
-    if shows_codes || AMONG_ROUTERS.contains(&first) && !token.covers(ROUTERS) || is_of_every_kind && !token.kinds.is_empty() {
+    if shows_codes
+        || AMONG_ROUTERS.contains(&first) && !token.covers(ROUTERS)
+        || is_of_every_kind && !token.kinds.is_empty()
+    {
         return false;
     }
-    let is_kind = |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
+    let is_kind =
+        |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
     let mut kinds = literals(row).filter(is_kind);
     if action == READ {
         // Every token may ask what it is.
         if row.path == OWN {
             return true;
         }
-        let is_secret = |kind: &str| token.is_restricted() && SECRETS.contains(&kind) || kind == ENROLLMENTS && !token.may(CREATE);
-        let mut named = NAMING.iter().filter(|(part, _)| literals(row).any(|literal| literal == *part)).flat_map(|(_, kinds)| *kinds);
-        return token.may(READ) && kinds.all(|kind| token.covers(kind) && !is_secret(kind)) && named.all(|kind| token.covers(kind));
+        let is_secret = |kind: &str| {
+            token.is_restricted() && SECRETS.contains(&kind)
+                || kind == ENROLLMENTS && !token.may(CREATE)
+        };
+        let mut named = NAMING
+            .iter()
+            .filter(|(part, _)| literals(row).any(|literal| literal == *part))
+            .flat_map(|(_, kinds)| *kinds);
+        return token.may(READ)
+            && kinds.all(|kind| token.covers(kind) && !is_secret(kind))
+            && named.all(|kind| token.covers(kind));
     }
     if is_network {
-        return [CREATE, UPDATE, DELETE].iter().all(|action| token.may(action));
+        return [CREATE, UPDATE, DELETE]
+            .iter()
+            .all(|action| token.may(action));
     }
     let opens_session = first == SESSIONS && row.method == "POST";
-    let is_of_session = opens_session || OF_SESSIONS.contains(&first) || literals(row).any(|part| OF_CERTIFICATES.contains(&part));
+    let is_of_session = opens_session
+        || OF_SESSIONS.contains(&first)
+        || literals(row).any(|part| OF_CERTIFICATES.contains(&part));
     let is_own_kind = first == TOKENS && token.is_restricted();
     token.may(action) && kinds.all(|kind| token.covers(kind)) && !is_of_session && !is_own_kind
 }
 
-/// Whether the answer of an operation may hold tokens that an API token must not see: with one of an enrollment, the caller could create a
-/// credential. An API token may see such tokens of kinds whose records it may create.
+/// Whether the answer of an operation may hold tokens that an API token must not see: with one of
+/// an enrollment, the caller could create a credential. An API token may see such tokens of kinds
+/// whose records it may create.
 pub(crate) fn hides_tokens(row: &Row, token: &ApiToken) -> bool {
     if token.is_restricted() && literals(row).any(|part| part == INSPECTIONS) {
         return true;
     }
     let may_create = |kind: &str| token.may(CREATE) && !token.self_service && token.covers(kind);
     let mut shown = literals(row).filter(|part| ENROLLING.contains(part));
-    shown.any(|part| !may_create(if part == "current-identity" { "identities" } else { part }))
+    shown.any(|part| {
+        !may_create(if part == "current-identity" {
+            "identities"
+        } else {
+            part
+        })
+    })
 }

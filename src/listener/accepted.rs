@@ -17,8 +17,10 @@ pub(crate) struct AcceptedConnection {
     pub here: ConnectionGuard,
 }
 
-/// Serves a connection; completes when it ends. The second argument must be dropped as soon as the client is authenticated.
-pub(crate) type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+/// Serves a connection; completes when it ends. The second argument must be dropped as soon as the
+/// client is authenticated.
+pub(crate) type Serve =
+    dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// A slot among the connections whose clients are not authenticated yet. Released on drop.
 pub(crate) struct Unauthenticated {

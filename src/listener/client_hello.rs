@@ -1,4 +1,5 @@
-//! The ClientHello of a TLS client, read without answering it, for the application protocols that it offers.
+//! The ClientHello of a TLS client, read without answering it, for the application protocols that
+//! it offers.
 
 use std::io;
 
@@ -19,7 +20,9 @@ pub(crate) type Offers = Option<Vec<Vec<u8>>>;
 ///
 /// # Errors
 /// The bytes are not a ClientHello, it is too long, or the connection ends before it is complete.
-pub(crate) async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Rewind<S>)> {
+pub(crate) async fn read<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+) -> io::Result<(Offers, Rewind<S>)> {
     let (mut acceptor, mut read) = (Acceptor::default(), Vec::new());
     loop {
         let mut part = [0; STEP];
@@ -30,14 +33,20 @@ pub(crate) async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io
         }
         read.extend_from_slice(part);
         if read.len() > LIMIT {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the TLS ClientHello is longer than 16 KiB"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the TLS ClientHello is longer than 16 KiB",
+            ));
         }
         while !part.is_empty() {
             acceptor.read_tls(&mut part)?;
             match acceptor.accept() {
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
-                    let offers = accepted.client_hello().alpn().map(|offers| offers.map(<[u8]>::to_vec).collect());
+                    let offers = accepted
+                        .client_hello()
+                        .alpn()
+                        .map(|offers| offers.map(<[u8]>::to_vec).collect());
                     return Ok((offers, Rewind::new(read, stream)));
                 }
                 Err((error, mut alert)) => {

@@ -1,8 +1,9 @@
-//! Slots for connections whose clients are not authenticated yet. While all are taken, the networks of the waiting clients take turns, and
-//! each network gets its next slot in order of arrival: many or slow clients of one network delay only each other.
+//! Slots for connections whose clients are not authenticated yet. While all are taken, the networks
+//! of the waiting clients take turns, and each network gets its next slot in order of arrival: many
+//! or slow clients of one network delay only each other.
 //!
-//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariants: a network has a turn exactly if clients of it wait.
-//! No slot is free while clients wait.
+//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariants: a network has
+//! a turn exactly if clients of it wait. No slot is free while clients wait.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,7 +32,11 @@ pub(crate) struct HandshakeSlot(Option<HandshakeSlots>);
 
 impl HandshakeSlots {
     pub(crate) fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { free: count, waiting: HashMap::new(), turns: VecDeque::new() })))
+        Self(Arc::new(Mutex::new(State {
+            free: count,
+            waiting: HashMap::new(),
+            turns: VecDeque::new(),
+        })))
     }
 
     /// A free slot, if there is one.
@@ -41,7 +46,8 @@ impl HandshakeSlots {
         Some(HandshakeSlot(Some(self.clone())))
     }
 
-    /// Waits for a slot. `None` does not occur: a waiting client is forgotten only after it has a slot or has left.
+    /// Waits for a slot. `None` does not occur: a waiting client is forgotten only after it has a
+    /// slot or has left.
     pub(crate) async fn enter(&self, network: ClientPrefix) -> Option<HandshakeSlot> {
         let handed_over = {
             let mut state = self.0.lock();
@@ -122,12 +128,21 @@ mod tests {
         let slots = HandshakeSlots::new(2);
         let mut held: Vec<_> = (0..2).map(|_| slots.try_enter().unwrap()).collect();
         assert!(slots.try_enter().is_none());
-        let mut waiting: Vec<_> = [1, 1, 1, 1, 2, 3, 3].into_iter().map(|last| (last, Box::pin(slots.enter(network(last))))).collect();
-        waiting.iter_mut().for_each(|(_, slot)| assert!(slot.now_or_never().is_none()));
+        let mut waiting: Vec<_> = [1, 1, 1, 1, 2, 3, 3]
+            .into_iter()
+            .map(|last| (last, Box::pin(slots.enter(network(last)))))
+            .collect();
+        waiting
+            .iter_mut()
+            .for_each(|(_, slot)| assert!(slot.now_or_never().is_none()));
         let mut served = Vec::new();
         while !waiting.is_empty() {
             drop(held.remove(0));
-            let (at, slot) = waiting.iter_mut().enumerate().find_map(|(at, (_, slot))| Some((at, slot.now_or_never()?))).unwrap();
+            let (at, slot) = waiting
+                .iter_mut()
+                .enumerate()
+                .find_map(|(at, (_, slot))| Some((at, slot.now_or_never()?)))
+                .unwrap();
             held.push(slot.unwrap());
             served.push(waiting.remove(at).0);
         }
@@ -142,7 +157,12 @@ mod tests {
         let slots = HandshakeSlots::new(1);
         let held = slots.try_enter().unwrap();
         for number in 0..200_000_u32 {
-            assert!(slots.enter(Some(IpAddr::from(number.to_be_bytes()))).now_or_never().is_none());
+            assert!(
+                slots
+                    .enter(Some(IpAddr::from(number.to_be_bytes())))
+                    .now_or_never()
+                    .is_none()
+            );
         }
         drop(held);
         assert!(slots.try_enter().is_some() && slots.0.lock().turns.is_empty());
@@ -152,8 +172,14 @@ mod tests {
     fn clients_that_left_get_no_slot() {
         let slots = HandshakeSlots::new(1);
         let held = slots.try_enter().unwrap();
-        let mut waiting: Vec<_> = [1, 1, 2, 3].into_iter().map(|last| Some(Box::pin(slots.enter(network(last))))).collect();
-        waiting.iter_mut().flatten().for_each(|slot| assert!(slot.now_or_never().is_none()));
+        let mut waiting: Vec<_> = [1, 1, 2, 3]
+            .into_iter()
+            .map(|last| Some(Box::pin(slots.enter(network(last)))))
+            .collect();
+        waiting
+            .iter_mut()
+            .flatten()
+            .for_each(|slot| assert!(slot.now_or_never().is_none()));
         (waiting[0], waiting[2]) = (None, None);
         drop(held);
         let second = waiting[1].as_mut().unwrap().now_or_never().unwrap();

@@ -1,16 +1,20 @@
-//! One port for all protocols: accepts connections, performs the TLS handshake, detects the protocol and passes each connection to its
-//! server.
+//! One port for all protocols: accepts connections, performs the TLS handshake, detects the
+//! protocol and passes each connection to its server.
 //!
-//! The ALPN extension of the ClientHello names the protocol: `ziti-edge` is for the built-in router, `ziti-ctrl` for the control channel of
-//! remote routers, `ziti-link` for their links to the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the
-//! first byte that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a
-//! connection (`http/`, `built_in_router/`, `control_channel/`).
+//! The ALPN extension of the ClientHello names the protocol: `ziti-edge` is for the built-in
+//! router, `ziti-ctrl` for the control channel of remote routers, `ziti-link` for their links to
+//! the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the first byte
+//! that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the
+//! sockets. Not here: the messages on a connection (`http/`, `built_in_router/`,
+//! `control_channel/`).
 //!
-//! `actix-server` accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its
-//! handshake, and comes back if its client speaks HTTP. The accepting task waits for the end of the connection, so that the limits count all connections together. Start reading at
-//! [`serve`], then at `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
-//! `handshake-timeout` once it has a slot; a client of the router keeps its slot until it is authenticated. Slots are given to networks
-//! in turn (`handshake_slots.rs`).
+//! `actix-server` accepts connections and runs the threads of REST. A router connection moves to
+//! the router's own runtime before its handshake, and comes back if its client speaks HTTP. The
+//! accepting task waits for the end of the connection, so that the limits count all connections
+//! together. Start reading at [`serve`], then at `Acceptor::enter`. Invariant: before its handshake
+//! is complete a client costs at most 48 KiB, for at most `handshake-timeout` once it has a slot; a
+//! client of the router keeps its slot until it is authenticated. Slots are given to networks in
+//! turn (`handshake_slots.rs`).
 
 mod accept;
 mod accepted;
@@ -22,7 +26,9 @@ mod rewind;
 mod shutdown;
 mod sockets;
 
-use std::{io, net::TcpListener, num::NonZero, rc::Rc, thread::available_parallelism, time::Duration};
+use std::{
+    io, net::TcpListener, num::NonZero, rc::Rc, thread::available_parallelism, time::Duration,
+};
 
 use actix_server::{Server, ServerHandle, ServerServiceFactory};
 use actix_service::{
@@ -74,29 +80,42 @@ pub(crate) struct RunningListener {
 }
 
 impl RunningListener {
-    /// Stops it: idle connections close at once, others when their requests are answered. A client that accepts no bytes is dropped after a
-    /// second.
+    /// Stops it: idle connections close at once, others when their requests are answered. A client
+    /// that accepts no bytes is dropped after a second.
     pub(crate) async fn stop(&self) {
         self.handle.pause().await;
         self.stopping.begin();
-        if tokio::time::timeout(STOP_TIMEOUT, self.stopping.all_gone()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, self.stopping.all_gone())
+            .await
+            .is_err()
+        {
             tracing::warn!("requests that were not answered within 30 s are dropped");
         }
         self.handle.stop(true).await;
     }
 }
 
-/// Starts accepting. `rest` makes the service for REST connections, once per thread; `servers` take the others. The
-/// server runs while it is polled.
+/// Starts accepting. `rest` makes the service for REST connections, once per thread; `servers` take
+/// the others. The server runs while it is polled.
 ///
 /// # Errors
 /// A socket cannot be used.
-pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, servers: StreamServers) -> io::Result<(Server, RunningListener)>
+pub(crate) fn serve<F, S>(
+    listener: Listener,
+    stopping: Shutdown,
+    rest: F,
+    servers: StreamServers,
+) -> io::Result<(Server, RunningListener)>
 where
     F: Fn() -> S + Clone + Send + 'static,
-    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> + 'static,
+    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()>
+        + 'static,
 {
-    let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
+    let workers = if listener.workers > 0 {
+        listener.workers
+    } else {
+        available_parallelism().map_or(1, NonZero::get)
+    };
     let connections = room_for(listener.connections).div_ceil(workers);
     let handshakes = HandshakeSlots::new(listener.handshakes);
     let entrance = Acceptor {
@@ -110,13 +129,30 @@ where
         handshake_timeout: listener.handshake_timeout,
         stopping: stopping.clone(),
     };
-    let mut builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
+    let mut builder = Server::build()
+        .workers(workers)
+        .max_concurrent_connections(connections)
+        .disable_signals()
+        .shutdown_timeout(1);
     for (number, (port, socket)) in listener.sockets.into_iter().enumerate() {
-        let entrance = Acceptor { port, ..entrance.clone() };
-        builder = builder.listen(format!("listener {}", number + 1), socket, Handlers { entrance, rest: rest.clone() })?;
+        let entrance = Acceptor {
+            port,
+            ..entrance.clone()
+        };
+        builder = builder.listen(
+            format!("listener {}", number + 1),
+            socket,
+            Handlers {
+                entrance,
+                rest: rest.clone(),
+            },
+        )?;
     }
     let server = builder.run();
-    let running = RunningListener { handle: server.handle(), stopping };
+    let running = RunningListener {
+        handle: server.handle(),
+        stopping,
+    };
     Ok((server, running))
 }
 
@@ -130,7 +166,8 @@ struct Handlers<F> {
 impl<F, S> ServerServiceFactory<TcpStream> for Handlers<F>
 where
     F: Fn() -> S + Clone + Send + 'static,
-    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> + 'static,
+    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()>
+        + 'static,
 {
     type Factory = BoxServiceFactory<(), TcpStream, (), (), ()>;
 
@@ -144,7 +181,8 @@ where
                     let (entrance, rest) = (entrance.clone(), rest.clone());
                     async move {
                         match entrance.enter(socket).await {
-                            // Boxed, because the task of a connection for the router lives as long and would keep memory for this future.
+                            // Boxed, because the task of a connection for the router lives as long
+                            // and would keep memory for this future.
                             Some(accepted) => Box::pin(rest.call(accepted)).await,
                             None => Ok(()),
                         }

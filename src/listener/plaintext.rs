@@ -1,7 +1,8 @@
 //! Answers clients that speak HTTP on the TLS port: the answer says to use https.
 //!
-//! A TLS connection begins with a handshake record (RFC 8446, section 5.1), whose first byte is 22; an HTTP/1 request begins with a letter.
-//! Only the first byte is read, and the answer is constant. Invariant: such a connection costs no more than a handshake.
+//! A TLS connection begins with a handshake record (RFC 8446, section 5.1), whose first byte is 22;
+//! an HTTP/1 request begins with a letter. Only the first byte is read, and the answer is constant.
+//! Invariant: such a connection costs no more than a handshake.
 
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const ANSWER: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\
     This port speaks https only: use https:// instead of http:// here.\r\n";
-/// At most this much of the request is read: unread bytes would make the system reset the connection and discard the answer.
+/// At most this much of the request is read: unread bytes would make the system reset the
+/// connection and discard the answer.
 const MAX_READ: usize = 16 << 10;
 
-/// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if no byte arrives within `time_limit`.
+/// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if
+/// no byte arrives within `time_limit`.
 pub(crate) async fn admitted(mut socket: TcpStream, time_limit: Duration) -> Option<TcpStream> {
     let mut first = [0];
     match timeout(time_limit, socket.peek(&mut first)).await {
@@ -52,6 +55,10 @@ mod tests {
     fn answer_length_is_correct() {
         let text = std::str::from_utf8(ANSWER).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{}",
+            body.len()
+        );
     }
 }

@@ -18,12 +18,19 @@ pub(crate) struct Rewind<S> {
 
 impl<S> Rewind<S> {
     pub(crate) fn new(read: Vec<u8>, stream: S) -> Self {
-        Self { read, stream, left: None }
+        Self {
+            read,
+            stream,
+            left: None,
+        }
     }
 
     /// Lets so many more bytes be read from the connection; reading beyond them fails.
     pub(crate) fn limited(self, bytes: usize) -> Self {
-        Self { left: Some(bytes), ..self }
+        Self {
+            left: Some(bytes),
+            ..self
+        }
     }
 
     /// Ends the limit.
@@ -38,7 +45,11 @@ impl<S> Rewind<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let Self { read, stream, left } = self.get_mut();
         if read.is_empty() {
             let before = buf.filled().len();
@@ -47,7 +58,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
                 let count = buf.filled().len() - before;
                 let Some(rest) = left.checked_sub(count) else {
                     buf.set_filled(before);
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the client sends too much before it is served")));
+                    return Poll::Ready(Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "the client sends too much before it is served",
+                    )));
                 };
                 *left = rest;
             }
@@ -65,7 +79,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -74,7 +92,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
     }
     fn is_write_vectored(&self) -> bool {
@@ -100,7 +122,10 @@ mod tests {
         let given = || Rewind::new(b"hel".to_vec(), &b"lo"[..]);
         assert_eq!(rest(given()).unwrap(), b"hello");
         assert_eq!(rest(given().limited(2)).unwrap(), b"hello");
-        assert_eq!(rest(given().limited(1)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            rest(given().limited(1)).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
         let mut lifted = given().limited(1);
         lifted.unlimited();
         assert_eq!(rest(lifted).unwrap(), b"hello");

@@ -1,8 +1,10 @@
-//! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`, `routers.listen` and `metrics.listen`.
+//! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`,
+//! `routers.listen` and `metrics.listen`.
 //!
-//! To add a socket, add a key in `config/`, a variant of [`Port`], a field here, a line in [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a
-//! drill (`controller/drill.rs`), and let `doctor` check it (`maintenance/doctor/network.rs`). Not here: the socket for commands on the
-//! host (`admin_socket/socket.rs`).
+//! To add a socket, add a key in `config/`, a variant of [`Port`], a field here, a line in
+//! [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a drill
+//! (`controller/drill.rs`), and let `doctor` check it (`maintenance/doctor/network.rs`). Not here:
+//! the socket for commands on the host (`admin_socket/socket.rs`).
 
 use std::{
     io,
@@ -33,7 +35,11 @@ pub(crate) enum SocketError {
     #[error("listen: must name at least one address")]
     NoAddress,
     #[error("{key}: {place}: {reason}")]
-    Unusable { key: String, place: SocketAddr, reason: io::Error },
+    Unusable {
+        key: String,
+        place: SocketAddr,
+        reason: io::Error,
+    },
 }
 
 impl Sockets {
@@ -42,14 +48,23 @@ impl Sockets {
     /// # Errors
     /// An address cannot be used.
     pub(crate) fn bind(config: &Config) -> Result<Self, SocketError> {
-        let of = |key: &str, place: Option<SocketAddr>| place.map(|place| bind(key, place)).transpose();
-        let all: Vec<Bound> = config.listen.addresses().iter().map(|place| bind("listen", *place)).collect::<Result<_, _>>()?;
+        let of =
+            |key: &str, place: Option<SocketAddr>| place.map(|place| bind(key, place)).transpose();
+        let all: Vec<Bound> = config
+            .listen
+            .addresses()
+            .iter()
+            .map(|place| bind("listen", *place))
+            .collect::<Result<_, _>>()?;
         if all.is_empty() {
             return Err(SocketError::NoAddress);
         }
         Ok(Self {
             main: all,
-            router: of("router.listen", config.router.listen.filter(|_| config.router.enabled))?,
+            router: of(
+                "router.listen",
+                config.router.listen.filter(|_| config.router.enabled),
+            )?,
             control: of("routers.listen", config.routers.listen)?,
             metrics: of("metrics.listen", config.metrics.listen)?,
         })
@@ -66,7 +81,11 @@ impl Sockets {
         let router = self.router.map(|bound| (Port::Router, bound));
         let control = self.control.map(|bound| (Port::Control, bound));
         Listener {
-            sockets: all.chain(router).chain(control).map(|(port, (socket, _))| (port, socket)).collect(),
+            sockets: all
+                .chain(router)
+                .chain(control)
+                .map(|(port, (socket, _))| (port, socket))
+                .collect(),
             tls,
             workers: http.workers,
             handshake_timeout: http.handshake_timeout.duration(),
@@ -77,6 +96,11 @@ impl Sockets {
 }
 
 fn bind(key: &str, place: SocketAddr) -> Result<Bound, SocketError> {
-    let bound = TcpListener::bind(place).and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
-    bound.map_err(|reason| SocketError::Unusable { key: key.to_owned(), place, reason })
+    let bound = TcpListener::bind(place)
+        .and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
+    bound.map_err(|reason| SocketError::Unusable {
+        key: key.to_owned(),
+        place,
+        reason,
+    })
 }

@@ -12,7 +12,8 @@ use std::{
 
 use crate::{priority::lower_priority, store::Progress};
 
-/// The `nice` value of the threads: on a busy processor each gets about a tenth of the time of a normal thread.
+/// The `nice` value of the threads: on a busy processor each gets about a tenth of the time of a
+/// normal thread.
 const NICE: i32 = 10;
 
 /// Work that repeats until this is dropped.
@@ -23,12 +24,15 @@ pub struct Background {
 }
 
 impl Background {
-    /// Runs `work`, waits for as long as it returns, and repeats. Dropping this cancels work in progress through its
-    /// [`Progress`].
+    /// Runs `work`, waits for as long as it returns, and repeats. Dropping this cancels work in
+    /// progress through its [`Progress`].
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(name: &str, mut work: impl FnMut(&Progress) -> Duration + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        name: &str,
+        mut work: impl FnMut(&Progress) -> Duration + Send + 'static,
+    ) -> io::Result<Self> {
         let progress = Arc::new(Progress::default());
         let (stop, stopped) = channel::<()>();
         let for_thread = progress.clone();
@@ -37,7 +41,11 @@ impl Background {
             while stopped.recv_timeout(work(&for_thread)) == Err(RecvTimeoutError::Timeout) {}
         };
         let thread = thread::Builder::new().name(name.into()).spawn(run)?;
-        Ok(Self { progress, stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            progress,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Work on the file as a whole: snapshot, check, repair, restore.
 //!
-//! Here: that work while the controller runs. [`offline`] does it on a file that no controller has open; [`Schedule`]
-//! and [`Scrub`] run by themselves. Not here: the work itself (`store/`). Start at [`Maintenance`]. Invariants: only
-//! one check or repair at a time, and one snapshot; nothing is repaired before the file was copied.
+//! Here: that work while the controller runs. [`offline`] does it on a file that no controller has
+//! open; [`Schedule`] and [`Scrub`] run by themselves. Not here: the work itself (`store/`). Start
+//! at [`Maintenance`]. Invariants: only one check or repair at a time, and one snapshot; nothing is
+//! repaired before the file was copied.
 
 mod background;
 
@@ -63,7 +64,8 @@ struct Inner {
 pub enum Work {
     /// Check only.
     Check,
-    /// Check; if there is a fault, make a snapshot and repair the faults that have exactly one correct repair.
+    /// Check; if there is a fault, make a snapshot and repair the faults that have exactly one
+    /// correct repair.
     Repair,
 }
 
@@ -76,13 +78,17 @@ impl Maintenance {
         &self.0.metrics
     }
 
-    /// For the store whose file is at `data` and whose keys are sealed by `sealed_keys`. Snapshots are made beside the
-    /// file.
+    /// For the store whose file is at `data` and whose keys are sealed by `sealed_keys`. Snapshots
+    /// are made beside the file.
     pub fn new(store: Store, sealed_keys: SealedKeys, clock: Clock, data: &Path) -> Self {
         Self(Arc::new(Inner {
             store,
             sealed_keys,
-            runs: Runs::new("maintenance", Error::Internal("the run panicked".into()), clock.clone()),
+            runs: Runs::new(
+                "maintenance",
+                Error::Internal("the run panicked".into()),
+                clock.clone(),
+            ),
             clock,
             data: data.into(),
             snapshot: Mutex::default(),
@@ -90,12 +96,12 @@ impl Maintenance {
         }))
     }
 
-    /// Copies the file to one with `.snapshot` appended to its name, replaces the previous one, and returns its path.
-    /// Blocks.
+    /// Copies the file to one with `.snapshot` appended to its name, replaces the previous one, and
+    /// returns its path. Blocks.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while another one is made and for a minute after the last one began;
-    /// [`Error::Storage`].
+    /// [`Refusal::RateLimited`] while another one is made and for a minute after the last one
+    /// began; [`Error::Storage`].
     pub fn snapshot(&self) -> Result<PathBuf> {
         let mut last = self.0.lock_snapshots()?;
         let now = self.0.clock.steady();
@@ -111,7 +117,8 @@ impl Maintenance {
     /// Copies the file to a new one. Blocks.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is taken.
+    /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is
+    /// taken.
     pub(crate) fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
         let _guard = self.0.lock_snapshots()?;
         new_snapshot(&self.0.store, to, progress)
@@ -123,7 +130,9 @@ impl Maintenance {
     /// [`Refusal::RateLimited`] while another run is in progress.
     pub fn begin(&self, work: Work) -> Result<()> {
         let inner = self.0.clone();
-        self.0.runs.begin(work, move |progress| inner.report(work, progress))
+        self.0
+            .runs
+            .begin(work, move |progress| inner.report(work, progress))
     }
 
     /// Does a run on this thread. The caller may read its progress.
@@ -131,7 +140,9 @@ impl Maintenance {
     /// # Errors
     /// As [`Maintenance::begin`], and the error of the run.
     pub fn run(&self, work: Work, progress: &Arc<Progress>) -> Result<Report> {
-        self.0.runs.run(work, progress, |progress| self.0.report(work, progress))?
+        self.0
+            .runs
+            .run(work, progress, |progress| self.0.report(work, progress))?
     }
 
     /// The state of the last or current run; `None` before the first.
@@ -166,11 +177,20 @@ impl Inner {
             Work::Repair => {
                 // A sound file needs no copy.
                 let checked = file_check::check(&self.store, Some(&self.sealed_keys), progress);
-                if checked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
+                if checked
+                    .as_ref()
+                    .is_ok_and(|report| report.findings.is_empty())
+                {
                     return checked;
                 }
-                self.store.snapshot(&beside(&self.data, ".before-repair"), progress)?;
-                file_check::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, progress)
+                self.store
+                    .snapshot(&beside(&self.data, ".before-repair"), progress)?;
+                file_check::repair(
+                    &self.store,
+                    Some(&self.sealed_keys),
+                    Unreadable::Stays,
+                    progress,
+                )
             }
         }
     }
@@ -180,7 +200,10 @@ impl Inner {
 fn new_snapshot(store: &Reader, to: &Path, progress: &Progress) -> Result<Manifest> {
     match to.try_exists() {
         Ok(false) => store.snapshot(to, progress),
-        Ok(true) => Err(Error::Storage(format!("{}: the name is taken; choose a file that does not exist", to.display()))),
+        Ok(true) => Err(Error::Storage(format!(
+            "{}: the name is taken; choose a file that does not exist",
+            to.display()
+        ))),
         Err(reason) => Err(Error::Storage(format!("{}: {reason}", to.display()))),
     }
 }

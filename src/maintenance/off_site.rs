@@ -18,16 +18,29 @@ use crate::{
 /// The interval at which a running command is checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs the command with the path of a snapshot as its last argument and waits for its end. The command writes to the stderr of this
-/// process. The command is killed, with the processes that it started, after the time `most` or when the work is cancelled through `watch`.
+/// Runs the command with the path of a snapshot as its last argument and waits for its end. The
+/// command writes to the stderr of this process. The command is killed, with the processes that it
+/// started, after the time `most` or when the work is cancelled through `watch`.
 ///
 /// # Errors
 /// The command cannot be started, fails, or is killed.
-pub(crate) fn run(command: &[String], snapshot: &Path, most: Duration, watch: &Progress) -> Result<()> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+pub(crate) fn run(
+    command: &[String],
+    snapshot: &Path,
+    most: Duration,
+    watch: &Progress,
+) -> Result<()> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(());
+    };
     let failed = |reason: String| Error::Storage(format!("snapshots.after: {program}: {reason}"));
     let mut starting = Command::new(program);
-    starting.args(arguments).arg(snapshot).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    starting
+        .args(arguments)
+        .arg(snapshot)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0);
     let mut child = starting.spawn().map_err(|e| failed(e.to_string()))?;
     let status = wait(&mut child, most, watch).inspect_err(|_| {
         // The command leads its own process group, whose id is that of the command.
@@ -48,8 +61,12 @@ fn wait(child: &mut Child, most: Duration, watch: &Progress) -> Result<ExitStatu
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
-            Ok(None) if watch.is_stopped() => return Err("killed because the controller stops".into()),
-            Ok(None) if begun.elapsed() > most => return Err(format!("killed after {} s", most.as_secs())),
+            Ok(None) if watch.is_stopped() => {
+                return Err("killed because the controller stops".into());
+            }
+            Ok(None) if begun.elapsed() > most => {
+                return Err(format!("killed after {} s", most.as_secs()));
+            }
             Ok(None) => thread::sleep(TICK),
             Err(error) => return Err(error.to_string()),
         }

@@ -1,4 +1,5 @@
-//! Check, snapshot, repair and compaction of a data file that no controller has open. [`check`] and [`snapshot`] leave the file unchanged.
+//! Check, snapshot, repair and compaction of a data file that no controller has open. [`check`] and
+//! [`snapshot`] leave the file unchanged.
 //!
 //! Not here: the proof of a snapshot (`snapshot_proof.rs`), and its restoration (`restore.rs`).
 
@@ -15,8 +16,8 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
-        create_private, hold, sync_directory,
+        Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store,
+        Unreadable, Verified, beside, clear, create_private, hold, sync_directory,
     },
 };
 
@@ -59,7 +60,10 @@ impl From<Error> for OfflineError {
 
 /// The remedy for a data file that is damaged as a whole.
 pub(crate) fn remedy(file: &Path) -> String {
-    format!("overkeep restore SNAPSHOT --data {} replaces it by a snapshot", file.display())
+    format!(
+        "overkeep restore SNAPSHOT --data {} replaces it by a snapshot",
+        file.display()
+    )
 }
 
 /// The result of a check of a closed file: its manifest, if it is a snapshot, and the findings.
@@ -73,13 +77,23 @@ pub struct CheckedFile {
 ///
 /// # Errors
 /// The file is damaged as a whole, or cannot be read; the passphrase is wrong.
-pub fn check(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<CheckedFile, OfflineError> {
+pub fn check(
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    progress: &Progress,
+) -> Result<CheckedFile, OfflineError> {
     inspect(file, passphrase, progress).map(|(_, found)| found)
 }
 
-/// Checks the file. Also returns it, opened read-only and converted to the current format in memory.
-pub(super) fn inspect(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<(Store, CheckedFile), OfflineError> {
-    let damaged = |error: Error| OfflineError::Damaged(format!("{} is damaged: {error}", file.display()));
+/// Checks the file. Also returns it, opened read-only and converted to the current format in
+/// memory.
+pub(super) fn inspect(
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    progress: &Progress,
+) -> Result<(Store, CheckedFile), OfflineError> {
+    let damaged =
+        |error: Error| OfflineError::Damaged(format!("{} is damaged: {error}", file.display()));
     let opened = open_read_only(file)?;
     let manifest = opened.manifest(progress).map_err(damaged)?;
     opened.upgrade(None)?;
@@ -87,7 +101,10 @@ pub(super) fn inspect(file: &Path, passphrase: Option<&Passphrase>, progress: &P
     let sealed_keys = SealedKeys::unlock(&store, passphrase)?;
     let mut report = file_check::check(&store, sealed_keys.as_ref(), progress)?;
     let is_plain = sealed_keys.is_some_and(|sealed_keys| !sealed_keys.is_sealed());
-    report.notes.extend((is_plain && passphrase.is_some()).then(|| "a passphrase is given, but the keys are not sealed".into()));
+    report.notes.extend(
+        (is_plain && passphrase.is_some())
+            .then(|| "a passphrase is given, but the keys are not sealed".into()),
+    );
     Ok((store, CheckedFile { manifest, report }))
 }
 
@@ -95,7 +112,10 @@ pub(super) fn inspect(file: &Path, passphrase: Option<&Passphrase>, progress: &P
 ///
 /// # Errors
 /// As [`check`].
-pub fn verify_history(file: &Path, noted: Option<&HistoryAnchor>) -> Result<Verified, OfflineError> {
+pub fn verify_history(
+    file: &Path,
+    noted: Option<&HistoryAnchor>,
+) -> Result<Verified, OfflineError> {
     Ok(open_read_only(file)?.start()?.verify_history(noted)?)
 }
 
@@ -108,47 +128,63 @@ pub fn snapshot(file: &Path, to: &Path, progress: &Progress) -> Result<Manifest,
     Ok(new_snapshot(&store, to, progress)?)
 }
 
-/// Repairs what has one right value. First copies the file byte for byte to the same name with `.before-repair` appended.
-/// A file that is sound is not changed and not copied.
+/// Repairs what has one right value. First copies the file byte for byte to the same name with
+/// `.before-repair` appended. A file that is sound is not changed and not copied.
 ///
 /// # Errors
 /// The file is damaged beyond repair, or cannot be read or written; the passphrase is wrong.
-pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, progress: &Progress) -> Result<Report, OfflineError> {
+pub fn repair(
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    unreadable: Unreadable,
+    progress: &Progress,
+) -> Result<Report, OfflineError> {
     if let Some(report) = report_if_sound(file, passphrase, progress) {
         return Ok(report);
     }
     let held = hold(file)?;
     let before = beside(file, ".before-repair");
-    copy(file, &before).map_err(|e| OfflineError::Other(format!("copying {} first: {e}", file.display())))?;
+    copy(file, &before)
+        .map_err(|e| OfflineError::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (opened, was_torn) = Store::open_verified(file, KINDS, Options::default())?;
     if !upgrade::is_of_this_release(&opened)? {
-        // The next repair overwrites `.before-repair`, so that the copy for a downgrade gets a name of its own.
+        // The next repair overwrites `.before-repair`, so that the copy for a downgrade gets a name
+        // of its own.
         let downgrade_copy = upgrade::downgrade_copy(file);
         copy(&before, &downgrade_copy).map_err(|e| failed(&downgrade_copy, e))?;
         upgrade::convert(&opened)?;
     }
     let store = opened.start()?;
-    let repaired = SealedKeys::unlock(&store, passphrase)
-        .and_then(|sealed_keys| file_check::repair(&store, sealed_keys.as_ref(), unreadable, progress));
+    let repaired = SealedKeys::unlock(&store, passphrase).and_then(|sealed_keys| {
+        file_check::repair(&store, sealed_keys.as_ref(), unreadable, progress)
+    });
     store.close();
     let mut report = repaired?;
-    let pages =
-        was_torn.then(|| Finding { description: "pages were damaged; the file was reset to its last complete state".into(), fixed: true });
+    let pages = was_torn.then(|| Finding {
+        description: "pages were damaged; the file was reset to its last complete state".into(),
+        fixed: true,
+    });
     report.findings.splice(..0, pages);
     Ok(report)
 }
 
-/// The report on a sound file of this release. `None` if it is not sound, or if the check fails; the repair then
-/// reports why.
-fn report_if_sound(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Option<Report> {
+/// The report on a sound file of this release. `None` if it is not sound, or if the check fails;
+/// the repair then reports why.
+fn report_if_sound(
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    progress: &Progress,
+) -> Option<Report> {
     let opened = open_read_only(file).ok()?;
     if !upgrade::is_of_this_release(&opened).ok()? {
         return None;
     }
     let store = opened.start().ok()?;
     let sealed_keys = SealedKeys::unlock(&store, passphrase).ok()?;
-    file_check::check(&store, sealed_keys.as_ref(), progress).ok().filter(|report| report.findings.is_empty())
+    file_check::check(&store, sealed_keys.as_ref(), progress)
+        .ok()
+        .filter(|report| report.findings.is_empty())
 }
 
 /// Releases the unused space of the file. Returns its length before and after, in bytes.
@@ -156,7 +192,11 @@ fn report_if_sound(file: &Path, passphrase: Option<&Passphrase>, progress: &Prog
 /// # Errors
 /// It is damaged, or cannot be read or written.
 pub fn compact(file: &Path) -> Result<(u64, u64), OfflineError> {
-    let length = || fs::metadata(file).map(|found| found.len()).map_err(|e| failed(file, e));
+    let length = || {
+        fs::metadata(file)
+            .map(|found| found.len())
+            .map_err(|e| failed(file, e))
+    };
     let before = length()?;
     Store::compact(file, KINDS)?;
     Ok((before, length()?))
@@ -167,14 +207,15 @@ pub(super) fn resolved(file: &Path) -> Result<PathBuf, OfflineError> {
     fs::canonicalize(file).map_err(|e| failed(file, e))
 }
 
-/// Replaces a file by one whose keys are sealed with the next passphrase, or stored in plain without one. The new file is a copy without
-/// unused pages, so that nothing of the previous form remains in it. After a crash the path holds either the previous file or the new one,
-/// complete. If another release wrote the file, returns the path of a copy in which that release left it; the keys in that copy keep their
-/// previous form.
+/// Replaces a file by one whose keys are sealed with the next passphrase, or stored in plain
+/// without one. The new file is a copy without unused pages, so that nothing of the previous form
+/// remains in it. After a crash the path holds either the previous file or the new one, complete.
+/// If another release wrote the file, returns the path of a copy in which that release left it; the
+/// keys in that copy keep their previous form.
 ///
 /// # Errors
-/// The file is damaged or in use, its passphrase is missing or wrong, or the new file cannot be made. Then it is
-/// unchanged.
+/// The file is damaged or in use, its passphrase is missing or wrong, or the new file cannot be
+/// made. Then it is unchanged.
 pub fn reseal(
     file: &Path,
     passphrase: Option<&Passphrase>,

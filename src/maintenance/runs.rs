@@ -1,7 +1,7 @@
 //! One run of some work at a time: its state, its progress, its result, and its cancellation.
 //!
-//! A run is on a thread of its own ([`Runs::begin`]) or on that of the caller ([`Runs::run`]). Invariant: a panic of the work is a failed run,
-//! so that the next run can begin.
+//! A run is on a thread of its own ([`Runs::begin`]) or on that of the caller ([`Runs::run`]).
+//! Invariant: a panic of the work is a failed run, so that the next run can begin.
 
 use std::{
     fmt::{Debug, Display},
@@ -53,14 +53,23 @@ struct Run<W, T, E> {
 
 impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
     pub(super) fn new(name: &'static str, panicked: E, clock: Clock) -> Self {
-        Self(Arc::new(Inner { name, panicked, clock, run: Mutex::default() }))
+        Self(Arc::new(Inner {
+            name,
+            panicked,
+            clock,
+            run: Mutex::default(),
+        }))
     }
 
     /// Starts a run on a thread of its own.
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] while another run is in progress.
-    pub(super) fn begin(&self, work: W, task: impl FnOnce(&Arc<Progress>) -> Result<T, E> + Send + 'static) -> Result<()>
+    pub(super) fn begin(
+        &self,
+        work: W,
+        task: impl FnOnce(&Arc<Progress>) -> Result<T, E> + Send + 'static,
+    ) -> Result<()>
     where
         W: Send + 'static,
         T: Send + 'static,
@@ -69,10 +78,20 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
         let mut run = self.0.free()?;
         let progress = Arc::new(Progress::default());
         let (inner, on_thread) = (self.0.clone(), progress.clone());
-        // No result is lost: the new thread needs the lock that is held here before it stores its result.
-        let thread = thread::Builder::new().name(self.0.name.into()).spawn(move || drop(inner.carry_out(&on_thread, task)));
-        let thread = thread.map_err(|error| Error::Internal(format!("{}: {error}", self.0.name)))?;
-        *run = Some(Run { work, started_at: self.0.clock.now(), end: None, progress, thread: Some(thread) });
+        // No result is lost: the new thread needs the lock that is held here before it stores its
+        // result.
+        let thread = thread::Builder::new()
+            .name(self.0.name.into())
+            .spawn(move || drop(inner.carry_out(&on_thread, task)));
+        let thread =
+            thread.map_err(|error| Error::Internal(format!("{}: {error}", self.0.name)))?;
+        *run = Some(Run {
+            work,
+            started_at: self.0.clock.now(),
+            end: None,
+            progress,
+            thread: Some(thread),
+        });
         Ok(())
     }
 
@@ -80,24 +99,47 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
     ///
     /// # Errors
     /// As [`Runs::begin`].
-    pub(super) fn run(&self, work: W, progress: &Arc<Progress>, task: impl FnOnce(&Arc<Progress>) -> Result<T, E>) -> Result<Result<T, E>> {
-        *self.0.free()? = Some(Run { work, started_at: self.0.clock.now(), end: None, progress: progress.clone(), thread: None });
+    pub(super) fn run(
+        &self,
+        work: W,
+        progress: &Arc<Progress>,
+        task: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
+    ) -> Result<Result<T, E>> {
+        *self.0.free()? = Some(Run {
+            work,
+            started_at: self.0.clock.now(),
+            end: None,
+            progress: progress.clone(),
+            thread: None,
+        });
         Ok(self.0.carry_out(progress, task))
     }
 
     /// The state of the last or current run; `None` before the first.
     pub(super) fn state(&self) -> Option<RunState<W, T, E>> {
-        self.0.run.lock().as_ref().map(|Run { work, started_at, end, progress, .. }| RunState {
-            work: work.clone(),
-            started_at: *started_at,
-            end: end.clone(),
-            progress: progress.done_and_total(),
-        })
+        self.0.run.lock().as_ref().map(
+            |Run {
+                 work,
+                 started_at,
+                 end,
+                 progress,
+                 ..
+             }| RunState {
+                work: work.clone(),
+                started_at: *started_at,
+                end: end.clone(),
+                progress: progress.done_and_total(),
+            },
+        )
     }
 
     /// Whether a run is in progress.
     pub(super) fn is_running(&self) -> bool {
-        self.0.run.lock().as_ref().is_some_and(|run| run.end.is_none())
+        self.0
+            .run
+            .lock()
+            .as_ref()
+            .is_some_and(|run| run.end.is_none())
     }
 
     /// Cancels the current run and waits for its end.
@@ -122,8 +164,13 @@ impl<W: Debug, T: Clone, E: Clone + Display> Inner<W, T, E> {
         Ok(run)
     }
 
-    fn carry_out(&self, progress: &Arc<Progress>, task: impl FnOnce(&Arc<Progress>) -> Result<T, E>) -> Result<T, E> {
-        let result = catch_unwind(AssertUnwindSafe(|| task(progress))).unwrap_or_else(|_| Err(self.panicked.clone()));
+    fn carry_out(
+        &self,
+        progress: &Arc<Progress>,
+        task: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let result = catch_unwind(AssertUnwindSafe(|| task(progress)))
+            .unwrap_or_else(|_| Err(self.panicked.clone()));
         if let Some(run) = self.run.lock().as_mut() {
             if let Err(error) = &result {
                 tracing::error!(%error, work = ?run.work, "{} failed", self.name);

@@ -1,9 +1,10 @@
-//! The scrub: a slow check of the whole file in the background, which finds damage before a request does: first the blocks of the disk, then every
-//! row of every table, then the keys.
+//! The scrub: a slow check of the whole file in the background, which finds damage before a request
+//! does: first the blocks of the disk, then every row of every table, then the keys.
 //!
-//! It works in small steps with long pauses, so that its share of the processor is limited, however large the file is. Findings are logged
-//! once and are also part of a requested check. Invariant: the scrub changes nothing and delays no request; it pauses while a requested
-//! check or repair runs.
+//! It works in small steps with long pauses, so that its share of the processor is limited, however
+//! large the file is. Findings are logged once and are also part of a requested check. Invariant:
+//! the scrub changes nothing and delays no request; it pauses while a requested check or repair
+//! runs.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +25,8 @@ const BLOCKS: u64 = 64;
 const ROWS: usize = 64;
 /// The pause after a step, as a multiple of its duration: the scrub uses half a percent of a core.
 const PAUSE_FACTOR: u32 = 200;
-/// The shortest pause after a step (`MIN_PAUSE`), and the interval of the check whether a round is due (`TICK`).
+/// The shortest pause after a step (`MIN_PAUSE`), and the interval of the check whether a round is
+/// due (`TICK`).
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(20);
 /// The greatest number of findings logged per round.
@@ -55,7 +57,15 @@ impl Scrub {
     /// A scrub with the configured interval; the first round starts at once.
     pub fn of(settings: &Integrity, maintenance: Maintenance, clock: Clock) -> Self {
         let (found, known) = (BTreeSet::new(), BTreeSet::new());
-        Self { maintenance, clock, interval: settings.scrub_interval.duration(), begun: None, stage: Stage::Over, found, known }
+        Self {
+            maintenance,
+            clock,
+            interval: settings.scrub_interval.duration(),
+            begun: None,
+            stage: Stage::Over,
+            found,
+            known,
+        }
     }
 
     /// Runs rounds until the result is dropped.
@@ -64,7 +74,9 @@ impl Scrub {
     /// No thread can be started.
     pub fn start(mut self) -> io::Result<Background> {
         Background::start("scrub", move |progress| {
-            if self.maintenance.is_running() || (matches!(self.stage, Stage::Over) && !self.is_due()) {
+            if self.maintenance.is_running()
+                || (matches!(self.stage, Stage::Over) && !self.is_due())
+            {
                 return TICK;
             }
             let begun = Instant::now();
@@ -75,7 +87,8 @@ impl Scrub {
         })
     }
 
-    /// Does a whole round without pauses. Returns the findings that the previous round did not have.
+    /// Does a whole round without pauses. Returns the findings that the previous round did not
+    /// have.
     ///
     /// # Errors
     /// The store is closed, or the round was cancelled through `progress`.
@@ -91,7 +104,8 @@ impl Scrub {
     }
 
     fn is_due(&self) -> bool {
-        self.begun.is_none_or(|begun| self.clock.steady().since(begun) >= self.interval)
+        self.begun
+            .is_none_or(|begun| self.clock.steady().since(begun) >= self.interval)
     }
 
     /// Does one small step.
@@ -104,15 +118,25 @@ impl Scrub {
             }
             Stage::Blocks(from) => {
                 let (faults, next) = store.reread_some(*from, BLOCKS);
-                (faults, next.map_or_else(|| Stage::Rows(Position::default()), Stage::Blocks))
+                (
+                    faults,
+                    next.map_or_else(|| Stage::Rows(Position::default()), Stage::Blocks),
+                )
             }
             Stage::Rows(position) => {
                 let (faults, next) = store.check_some(position, ROWS, progress)?;
                 (faults, next.map_or(Stage::Keys, Stage::Rows))
             }
             Stage::Keys => {
-                let checked = store.read(|read| file_check::check_keys(read, &self.maintenance.0.sealed_keys));
-                (checked.map_or_else(|error| vec![format!("the keys cannot be read: {error}")], |(faults, _)| faults), Stage::Over)
+                let checked = store
+                    .read(|read| file_check::check_keys(read, &self.maintenance.0.sealed_keys));
+                (
+                    checked.map_or_else(
+                        |error| vec![format!("the keys cannot be read: {error}")],
+                        |(faults, _)| faults,
+                    ),
+                    Stage::Over,
+                )
             }
         };
         faults.into_iter().for_each(|fault| self.report(fault));
@@ -136,7 +160,9 @@ impl Scrub {
         self.known = std::mem::take(&mut self.found);
         let metrics = self.maintenance.metrics();
         metrics.scrub_at.set(self.clock.now().seconds());
-        metrics.scrub_faults.set(i64::try_from(self.known.len()).unwrap_or(i64::MAX));
+        metrics
+            .scrub_faults
+            .set(i64::try_from(self.known.len()).unwrap_or(i64::MAX));
         if !self.known.is_empty() {
             tracing::warn!(
                 faults = self.known.len(),

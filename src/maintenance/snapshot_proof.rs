@@ -1,8 +1,10 @@
 //! The proof of a snapshot: the file is complete, as its manifest says, and what it holds is sound.
 //!
-//! The proof consists of the sum over all rows (`store/file/manifest.rs`) and the checks of every record and index (`store/integrity/`) and
-//! of keys and certificates (`file_check.rs`). A restore begins with the proof. Not here: the comparison of a copy with its original when
-//! it is made (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`controller/drill.rs`).
+//! The proof consists of the sum over all rows (`store/file/manifest.rs`) and the checks of every
+//! record and index (`store/integrity/`) and of keys and certificates (`file_check.rs`). A restore
+//! begins with the proof. Not here: the comparison of a copy with its original when it is made
+//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy
+//! (`controller/drill.rs`).
 
 use std::path::Path;
 
@@ -20,11 +22,16 @@ pub(super) struct Proven {
     pub checked: CheckedFile,
 }
 
-/// Reads a snapshot and compares it with its manifest. Faults of the content are in the findings; without findings the snapshot is sound.
+/// Reads a snapshot and compares it with its manifest. Faults of the content are in the findings;
+/// without findings the snapshot is sound.
 ///
 /// # Errors
 /// It is damaged, not a snapshot, or cannot be read; the passphrase is wrong.
-pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<CheckedFile, OfflineError> {
+pub fn verify(
+    snapshot: &Path,
+    passphrase: Option<&Passphrase>,
+    progress: &Progress,
+) -> Result<CheckedFile, OfflineError> {
     prove(snapshot, passphrase, progress).map(|proven| proven.checked)
 }
 
@@ -32,9 +39,22 @@ pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progr
 ///
 /// # Errors
 /// As [`verify`].
-pub(super) fn prove(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<Proven, OfflineError> {
+pub(super) fn prove(
+    snapshot: &Path,
+    passphrase: Option<&Passphrase>,
+    progress: &Progress,
+) -> Result<Proven, OfflineError> {
     let (store, checked) = inspect(snapshot, passphrase, progress)?;
-    let missing = || OfflineError::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()));
+    let missing = || {
+        OfflineError::Other(format!(
+            "{} is a data file, not a snapshot: it has no manifest",
+            snapshot.display()
+        ))
+    };
     let manifest = checked.manifest.clone().ok_or_else(missing)?;
-    Ok(Proven { store, manifest, checked })
+    Ok(Proven {
+        store,
+        manifest,
+        checked,
+    })
 }

@@ -1,7 +1,8 @@
 //! Proofs and restore drills of snapshots, by request, while the controller runs.
 //!
-//! Here: the list of snapshots, and one trial at a time. Not here: the proof (`snapshot_proof.rs`), and the drill, which starts a
-//! controller; [`Trials`] gets it as a function. Invariant: a snapshot is named by its file name, so that no request reads another file.
+//! Here: the list of snapshots, and one trial at a time. Not here: the proof (`snapshot_proof.rs`),
+//! and the drill, which starts a controller; [`Trials`] gets it as a function. Invariant: a
+//! snapshot is named by its file name, so that no request reads another file.
 
 use std::{
     fs, io,
@@ -61,7 +62,8 @@ pub(crate) struct Tried {
     pub snapshot: String,
 }
 
-/// The state of the last or current trial. The error is why the trial could not be carried out, as one line.
+/// The state of the last or current trial. The error is why the trial could not be carried out, as
+/// one line.
 pub(crate) type TrialState = RunState<Tried, Trial, String>;
 
 /// Tries snapshots, one at a time. Cheap to clone.
@@ -75,7 +77,11 @@ pub(crate) struct Trials {
 impl Trials {
     /// Trials of the snapshots of a controller with this configuration.
     pub(crate) fn new(config: Arc<Config>, clock: Clock, drill: DrillFunction) -> Self {
-        Self { config, drill, runs: Runs::new("trial", "the trial panicked".into(), clock) }
+        Self {
+            config,
+            drill,
+            runs: Runs::new("trial", "the trial panicked".into(), clock),
+        }
     }
 
     /// The snapshots of the schedule and the one beside the data file, the newest first.
@@ -88,11 +94,15 @@ impl Trials {
             match schedule::all(directory) {
                 Ok(found) => paths.extend(found.into_iter().map(|(_, path)| path)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::Storage(format!("{}: {error}", directory.display()))),
+                Err(error) => {
+                    return Err(Error::Storage(format!("{}: {error}", directory.display())));
+                }
             }
         }
         let mut known: Vec<SnapshotFile> = paths.into_iter().filter_map(snapshot_file).collect();
-        known.sort_by(|one, other| (other.written_at, &other.name).cmp(&(one.written_at, &one.name)));
+        known.sort_by(|one, other| {
+            (other.written_at, &other.name).cmp(&(one.written_at, &one.name))
+        });
         known.dedup_by(|one, other| one.name == other.name);
         Ok(known)
     }
@@ -100,22 +110,47 @@ impl Trials {
     /// Starts a trial of a known snapshot on a thread of its own.
     ///
     /// # Errors
-    /// There is no such snapshot; [`crate::error::Refusal::RateLimited`] while another trial is in progress.
+    /// There is no such snapshot; [`crate::error::Refusal::RateLimited`] while another trial is in
+    /// progress.
     pub(crate) fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
-        let unknown =
-            || Error::invalid("snapshot", "is not one of the controller's snapshots; GET /overkeep/v1/snapshots lists them", name);
-        let snapshot = self.known()?.into_iter().find(|known| known.name == name).ok_or_else(unknown)?;
+        let unknown = || {
+            Error::invalid(
+                "snapshot",
+                "is not one of the controller's snapshots; GET /overkeep/v1/snapshots lists them",
+                name,
+            )
+        };
+        let snapshot = self
+            .known()?
+            .into_iter()
+            .find(|known| known.name == name)
+            .ok_or_else(unknown)?;
         let trials = self.clone();
-        self.runs.begin(Tried { method, snapshot: name.into() }, move |progress| {
-            lower_priority(NICE);
-            let tried = trials.tried(method, &snapshot, progress);
-            match &tried {
-                Ok(Trial { passed: true, .. }) => tracing::info!(?method, snapshot = snapshot.name, "the snapshot passed verification"),
-                Ok(Trial { lines, .. }) => tracing::error!(?method, snapshot = snapshot.name, ?lines, "the snapshot failed verification"),
-                Err(_) => {}
-            }
-            tried
-        })
+        self.runs.begin(
+            Tried {
+                method,
+                snapshot: name.into(),
+            },
+            move |progress| {
+                lower_priority(NICE);
+                let tried = trials.tried(method, &snapshot, progress);
+                match &tried {
+                    Ok(Trial { passed: true, .. }) => tracing::info!(
+                        ?method,
+                        snapshot = snapshot.name,
+                        "the snapshot passed verification"
+                    ),
+                    Ok(Trial { lines, .. }) => tracing::error!(
+                        ?method,
+                        snapshot = snapshot.name,
+                        ?lines,
+                        "the snapshot failed verification"
+                    ),
+                    Err(_) => {}
+                }
+                tried
+            },
+        )
     }
 
     /// The last or current trial.
@@ -128,22 +163,52 @@ impl Trials {
         self.runs.stop();
     }
 
-    fn tried(&self, method: SnapshotTest, snapshot: &SnapshotFile, progress: &Arc<Progress>) -> Result<Trial, String> {
+    fn tried(
+        &self,
+        method: SnapshotTest,
+        snapshot: &SnapshotFile,
+        progress: &Arc<Progress>,
+    ) -> Result<Trial, String> {
         if method == SnapshotTest::Drill {
-            let parent = snapshot.path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = snapshot
+                .path
+                .parent()
+                .filter(|path| !path.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             return (self.drill)(&self.config, &snapshot.path, parent, progress);
         }
-        let passphrase = self.config.passphrase().map_err(|error| error.to_string())?;
+        let passphrase = self
+            .config
+            .passphrase()
+            .map_err(|error| error.to_string())?;
         match snapshot_proof::verify(&snapshot.path, passphrase.as_ref(), progress) {
             Ok(found) if found.report.findings.is_empty() => {
-                let rows = found.manifest.map_or(0, |manifest| manifest.records().map(|(_, count)| count).sum::<u64>());
+                let rows = found.manifest.map_or(0, |manifest| {
+                    manifest.records().map(|(_, count)| count).sum::<u64>()
+                });
                 let complete = format!("complete and sound: {rows} records");
-                Ok(Trial { passed: true, lines: std::iter::once(complete).chain(found.report.notes).collect() })
+                Ok(Trial {
+                    passed: true,
+                    lines: std::iter::once(complete)
+                        .chain(found.report.notes)
+                        .collect(),
+                })
             }
-            Ok(found) => Ok(Trial { passed: false, lines: found.report.findings.into_iter().map(|finding| finding.description).collect() }),
+            Ok(found) => Ok(Trial {
+                passed: false,
+                lines: found
+                    .report
+                    .findings
+                    .into_iter()
+                    .map(|finding| finding.description)
+                    .collect(),
+            }),
             Err(_) if progress.is_stopped() => Err("the controller stops".into()),
             Err(OfflineError::Other(reason)) => Err(reason),
-            Err(damaged) => Ok(Trial { passed: false, lines: vec![damaged.to_string()] }),
+            Err(damaged) => Ok(Trial {
+                passed: false,
+                lines: vec![damaged.to_string()],
+            }),
         }
     }
 }
@@ -151,5 +216,10 @@ impl Trials {
 fn snapshot_file(path: PathBuf) -> Option<SnapshotFile> {
     let found = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
     let name = path.file_name()?.to_str()?.to_owned();
-    Some(SnapshotFile { name, written_at: found.modified().ok()?.into(), bytes: found.len(), path })
+    Some(SnapshotFile {
+        name,
+        written_at: found.modified().ok()?.into(),
+        bytes: found.len(),
+        path,
+    })
 }

@@ -7,12 +7,14 @@ use crate::{
     store::{OpenStore, Progress, Read, Reader, Store, beside},
 };
 
-/// The setting with the release that last used the file; written once the file holds a complete controller.
+/// The setting with the release that last used the file; written once the file holds a complete
+/// controller.
 const SETTING: &str = "release";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// Converts the file to this release. If another release last used it, or it has an earlier format, it is first copied
-/// beside itself; returns the path of the copy. Must be called before anything is read or written.
+/// Converts the file to this release. If another release last used it, or it has an earlier format,
+/// it is first copied beside itself; returns the path of the copy. Must be called before anything
+/// is read or written.
 ///
 /// # Errors
 /// The copy cannot be made, or the file cannot be written; then it is unchanged.
@@ -33,8 +35,8 @@ pub(crate) fn downgrade_copy(data: &Path) -> PathBuf {
     beside(data, &format!(".before-{RELEASE}"))
 }
 
-/// Converts a file that was copied already. The note of the release is written in the same transaction, so that the
-/// copy is never overwritten by one of the converted file.
+/// Converts a file that was copied already. The note of the release is written in the same
+/// transaction, so that the copy is never overwritten by one of the converted file.
 ///
 /// # Errors
 /// The file cannot be read or written; then it is unchanged.
@@ -57,7 +59,11 @@ pub(crate) fn is_of_this_release(store: &Reader) -> Result<bool> {
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn record_release(store: &Store) -> Result<()> {
-    if store.read(has_controller)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(RELEASE.as_bytes()))) }
+    if store.read(has_controller)? {
+        Ok(())
+    } else {
+        store.write_blocking(|tx| tx.set_setting(SETTING, Some(RELEASE.as_bytes())))
+    }
 }
 
 /// Whether a controller was ever complete in the file.

@@ -1,5 +1,5 @@
-//! The connection to a server: standard TLS with our own certificate verifier (`pki/server_verifier.rs`). ureq accepts no custom verifier,
-//! so this is our TLS layer for it.
+//! The connection to a server: standard TLS with our own certificate verifier
+//! (`pki/server_verifier.rs`). ureq accepts no custom verifier, so this is our TLS layer for it.
 
 use std::{
     fmt,
@@ -14,7 +14,10 @@ use rustls::{
 };
 use ureq::{
     Error,
-    unversioned::transport::{Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter},
+    unversioned::transport::{
+        Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
+        TransportAdapter,
+    },
 };
 
 use crate::pki::ServerVerifier;
@@ -41,20 +44,35 @@ impl TlsConnector {
 impl<In: Transport> Connector<In> for TlsConnector {
     type Out = Either<In, TlsTransport>;
 
-    fn connect(&self, details: &ConnectionDetails<'_>, below: Option<In>) -> Result<Option<Self::Out>, Error> {
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        below: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
         let Some(below) = below else { return Ok(None) };
         if !details.needs_tls() {
             return Ok(Some(Either::A(below)));
         }
         let host = details.uri.host().unwrap_or_default();
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let name = ServerName::try_from(bare).map_err(|_| Error::Tls("the host of the address is neither a DNS name nor an IP address"))?;
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        let name = ServerName::try_from(bare).map_err(|_| {
+            Error::Tls("the host of the address is neither a DNS name nor an IP address")
+        })?;
         let mut connection = ClientConnection::new(self.0.clone(), name.to_owned())?;
         let mut socket = TransportAdapter::new(below.boxed(), details.current_time.clone());
         socket.set_timeout(details.timeout);
         connection.complete_io(&mut socket)?;
-        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
-        Ok(Some(Either::B(TlsTransport { buffers, stream: StreamOwned::new(connection, socket) })))
+        let buffers = LazyBuffers::new(
+            details.config.input_buffer_size(),
+            details.config.output_buffer_size(),
+        );
+        Ok(Some(Either::B(TlsTransport {
+            buffers,
+            stream: StreamOwned::new(connection, socket),
+        })))
     }
 }
 

@@ -5,8 +5,8 @@ use rcgen::SanType;
 use std::net::IpAddr;
 use x509_parser::extensions::GeneralName;
 
-/// Alternative names by type, each in the order of the certificate. Other types (directory names, registered ids, ...)
-/// are neither read nor issued.
+/// Alternative names by type, each in the order of the certificate. Other types (directory names,
+/// registered ids, ...) are neither read nor issued.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlternativeNames {
     /// Host names; the first label may be `*`.
@@ -20,8 +20,8 @@ pub struct AlternativeNames {
 }
 
 impl AlternativeNames {
-    /// The names of a server: every text that parses as an IP address (IPv6 also in brackets) becomes one, the others
-    /// become host names; without duplicates.
+    /// The names of a server: every text that parses as an IP address (IPv6 also in brackets)
+    /// becomes one, the others become host names; without duplicates.
     pub fn of_hosts<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names = Self::default();
         for host in hosts {
@@ -37,17 +37,27 @@ impl AlternativeNames {
 
     /// Whether every DNS name and address of `hosts` is among these.
     pub(crate) fn cover(&self, hosts: &Self) -> bool {
-        hosts.dns.iter().all(|name| self.dns.contains(name)) && hosts.addresses.iter().all(|address| self.addresses.contains(address))
+        hosts.dns.iter().all(|name| self.dns.contains(name))
+            && hosts
+                .addresses
+                .iter()
+                .all(|address| self.addresses.contains(address))
     }
 
     /// Whether there is no name of any type.
     pub fn is_empty(&self) -> bool {
-        self.dns.is_empty() && self.addresses.is_empty() && self.emails.is_empty() && self.uris.is_empty()
+        self.dns.is_empty()
+            && self.addresses.is_empty()
+            && self.emails.is_empty()
+            && self.uris.is_empty()
     }
 
     /// The first host name, or else the first address, as text.
     pub(super) fn first_host(&self) -> Option<String> {
-        self.dns.first().cloned().or_else(|| self.addresses.first().map(ToString::to_string))
+        self.dns
+            .first()
+            .cloned()
+            .or_else(|| self.addresses.first().map(ToString::to_string))
     }
 
     pub(super) fn read(names: &[GeneralName<'_>]) -> Self {
@@ -65,10 +75,21 @@ impl AlternativeNames {
     }
 
     pub(super) fn to_rcgen(&self) -> Result<Vec<SanType>> {
-        let ascii = |name: &String| rcgen::string::Ia5String::try_from(name.as_str()).map_err(|_| Error::BadName);
-        let dns = self.dns.iter().map(|name| ascii(name).map(SanType::DnsName));
-        let emails = self.emails.iter().map(|name| ascii(name).map(SanType::Rfc822Name));
-        let addresses = self.addresses.iter().map(|address| Ok(SanType::IpAddress(*address)));
+        let ascii = |name: &String| {
+            rcgen::string::Ia5String::try_from(name.as_str()).map_err(|_| Error::BadName)
+        };
+        let dns = self
+            .dns
+            .iter()
+            .map(|name| ascii(name).map(SanType::DnsName));
+        let emails = self
+            .emails
+            .iter()
+            .map(|name| ascii(name).map(SanType::Rfc822Name));
+        let addresses = self
+            .addresses
+            .iter()
+            .map(|address| Ok(SanType::IpAddress(*address)));
         let uris = self.uris.iter().map(|name| ascii(name).map(SanType::URI));
         dns.chain(emails).chain(addresses).chain(uris).collect()
     }
@@ -76,5 +97,6 @@ impl AlternativeNames {
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
 }

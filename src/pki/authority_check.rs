@@ -1,5 +1,5 @@
-//! The check of the certificate of a third-party authority when it is stored, and the reason, for administrators, why it does not admit a
-//! certificate.
+//! The check of the certificate of a third-party authority when it is stored, and the reason, for
+//! administrators, why it does not admit a certificate.
 
 use super::signature::Signed;
 use super::{Certificate, Error, Result};
@@ -8,9 +8,10 @@ use x509_parser::extensions::{GeneralName, GeneralSubtree};
 use x509_parser::prelude::FromDer;
 
 impl Certificate {
-    /// Checks that certificates below this authority can be verified: its kind of key is supported, and, if it signed itself, its
-    /// algorithm; and its name constraints are only on names and addresses of hosts. Others are not processed (webpki rejects what they
-    /// concern), so that RFC 5280 section 4.2.1.10 asks to reject them.
+    /// Checks that certificates below this authority can be verified: its kind of key is supported,
+    /// and, if it signed itself, its algorithm; and its name constraints are only on names and
+    /// addresses of hosts. Others are not processed (webpki rejects what they concern), so that RFC
+    /// 5280 section 4.2.1.10 asks to reject them.
     ///
     /// # Errors
     /// [`Error::Unsupported`], which names the part; [`Error::BadDer`].
@@ -20,18 +21,37 @@ impl Certificate {
             Signed::read(self.der())?.check_algorithm()?;
         }
         let (_, parsed) = X509Certificate::from_der(self.der()).map_err(|_| Error::BadDer)?;
-        let Ok(Some(constraints)) = parsed.name_constraints() else { return Ok(()) };
-        let subtrees = [&constraints.value.permitted_subtrees, &constraints.value.excluded_subtrees];
-        match subtrees.into_iter().flatten().flatten().find_map(unsupported_form) {
-            Some(form) => Err(Error::Unsupported(format!("name constraints on {form}").into())),
+        let Ok(Some(constraints)) = parsed.name_constraints() else {
+            return Ok(());
+        };
+        let subtrees = [
+            &constraints.value.permitted_subtrees,
+            &constraints.value.excluded_subtrees,
+        ];
+        match subtrees
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find_map(unsupported_form)
+        {
+            Some(form) => Err(Error::Unsupported(
+                format!("name constraints on {form}").into(),
+            )),
             None => Ok(()),
         }
     }
 
-    /// Why [`Verification::anchor_of`](super::Verification::anchor_of) does not accept this certificate directly below `authority`, whatever
-    /// its purpose: half a sentence, for administrators. `now` is in unix seconds.
+    /// Why [`Verification::anchor_of`](super::Verification::anchor_of) does not accept this
+    /// certificate directly below `authority`, whatever its purpose: half a sentence, for
+    /// administrators. `now` is in unix seconds.
     pub(crate) fn refusal_below(&self, authority: &Self, now: i64) -> String {
-        let untimely = |certificate: &Self| if now < certificate.not_before() { "is not valid yet" } else { "has expired" };
+        let untimely = |certificate: &Self| {
+            if now < certificate.not_before() {
+                "is not valid yet"
+            } else {
+                "has expired"
+            }
+        };
         match self.check_signature(authority) {
             Err(Error::OtherIssuer) => return "it is not signed by the certificate authority, because its issuer has another name".into(),
             Err(Error::BadSignature) => return "it is not signed with the key of the certificate authority".into(),

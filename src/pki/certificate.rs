@@ -1,4 +1,5 @@
-//! Certificates (X.509, RFC 5280), parsed once: the properties that callers need are read when the bytes come in.
+//! Certificates (X.509, RFC 5280), parsed once: the properties that callers need are read when the
+//! bytes come in.
 
 use super::signature::Signed;
 use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
@@ -10,16 +11,21 @@ use webpki::EndEntityCert;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{ParsedExtension, X509Extension};
 use x509_parser::oid_registry::{
-    OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CERTIFICATE_POLICIES, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
-    OID_X509_EXT_NAME_CONSTRAINTS, Oid,
+    OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CERTIFICATE_POLICIES,
+    OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS, Oid,
 };
 use x509_parser::prelude::{FromDer, X509Version};
 
 const LABEL: &str = "CERTIFICATE";
 
-/// Extensions that restrict the use of a certificate. One that cannot be read must not count as absent.
-const RESTRICTING: [Oid<'static>; 4] =
-    [OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS];
+/// Extensions that restrict the use of a certificate. One that cannot be read must not count as
+/// absent.
+const RESTRICTING: [Oid<'static>; 4] = [
+    OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_EXTENDED_KEY_USAGE,
+    OID_X509_EXT_NAME_CONSTRAINTS,
+];
 
 /// A certificate. `Debug` and `Display` print only its fingerprint.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,15 +51,15 @@ type PathLength = Option<u32>;
 enum Judged {
     /// Version 3 without unusual extensions: webpki and our own path agree on it.
     Plainly,
-    /// Version 3 with critical policies: RFC 5280 section 6.1 allows to accept it if no policy is required, but webpki
-    /// does not.
+    /// Version 3 with critical policies: RFC 5280 section 6.1 allows to accept it if no policy is
+    /// required, but webpki does not.
     WithPolicies,
     /// A version before 3, which has no extensions and which webpki rejects.
     Old,
     /// It has name constraints, which webpki applies and our own path does not.
     Constrained,
-    /// It has a critical extension that is not processed here, so that nothing below it may be accepted (RFC 5280
-    /// section 4.2), or a relevant extension that cannot be read.
+    /// It has a critical extension that is not processed here, so that nothing below it may be
+    /// accepted (RFC 5280 section 4.2), or a relevant extension that cannot be read.
     Strictly,
 }
 
@@ -73,7 +79,9 @@ impl Certificate {
             subject: Name::from_der(parsed.subject().as_raw()),
             issuer: Name::from_der(parsed.issuer().as_raw()),
             public_key: PublicKey::from_der(parsed.public_key().raw),
-            names: names.map(|names| AlternativeNames::read(&names.value.general_names)).unwrap_or_default(),
+            names: names
+                .map(|names| AlternativeNames::read(&names.value.general_names))
+                .unwrap_or_default(),
             not_before: parsed.validity().not_before.timestamp(),
             not_after: parsed.validity().not_after.timestamp(),
             authority: authority(&parsed),
@@ -84,23 +92,29 @@ impl Certificate {
         })
     }
 
-    /// Reads one or more PEM blocks. Text before the first is skipped; only white space may be between and after them.
+    /// Reads one or more PEM blocks. Text before the first is skipped; only white space may be
+    /// between and after them.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::WrongBlock`] if one is no certificate, [`Error::BadDer`].
+    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::WrongBlock`] if one is no certificate,
+    /// [`Error::BadDer`].
     pub fn bundle(text: &str) -> Result<Vec<Self>> {
         pem::all(text)?.iter().map(Self::from_block).collect()
     }
 
-    /// Reads the certificates in the text of an operator's file, at least one. A private key and any text may be around them (RFC 7468
-    /// section 2).
+    /// Reads the certificates in the text of an operator's file, at least one. A private key and
+    /// any text may be around them (RFC 7468 section 2).
     ///
     /// # Errors
     /// [`Error::NoPem`], [`Error::WrongBlock`] if no block is a certificate, [`Error::BadDer`].
     pub fn in_file(text: &str) -> Result<Vec<Self>> {
         let mut blocks = pem::in_file(text)?;
         blocks.retain(|block| block.tag() == LABEL);
-        if blocks.is_empty() { Err(Error::WrongBlock) } else { blocks.iter().map(Self::from_block).collect() }
+        if blocks.is_empty() {
+            Err(Error::WrongBlock)
+        } else {
+            blocks.iter().map(Self::from_block).collect()
+        }
     }
 
     /// Reads the first PEM block and ignores the text around it.
@@ -120,7 +134,11 @@ impl Certificate {
     }
 
     fn from_block(block: &::pem::Pem) -> Result<Self> {
-        if block.tag() == LABEL { Self::from_der(block.contents()) } else { Err(Error::WrongBlock) }
+        if block.tag() == LABEL {
+            Self::from_der(block.contents())
+        } else {
+            Err(Error::WrongBlock)
+        }
     }
 
     /// The DER of the certificate.
@@ -133,21 +151,29 @@ impl Certificate {
         pem::write(LABEL, &self.der)
     }
 
-    /// SHA-1 of the DER in lower case hexadecimal, 40 characters. Routers and clients use it as a name; it proves
-    /// nothing.
+    /// SHA-1 of the DER in lower case hexadecimal, 40 characters. Routers and clients use it as a
+    /// name; it proves nothing.
     pub fn fingerprint(&self) -> String {
         hash(&self.der)
     }
 
-    /// SHA-256 of the DER as browsers and openssl show it: pairs of hexadecimal digits in upper case, with colons.
+    /// SHA-256 of the DER as browsers and openssl show it: pairs of hexadecimal digits in upper
+    /// case, with colons.
     pub(crate) fn browser_fingerprint(&self) -> String {
         let digest = digest::digest(&digest::SHA256, &self.der);
-        digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
+        digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect::<Vec<_>>()
+            .join(":")
     }
 
-    /// Whether this is the fingerprint of the first certificate in a text. The certificate is not parsed.
+    /// Whether this is the fingerprint of the first certificate in a text. The certificate is not
+    /// parsed.
     pub(crate) fn is_known_by(fingerprint: &str, pem: &str) -> bool {
-        pem::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
+        pem::first(pem)
+            .is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }
 
     /// The subject.
@@ -184,7 +210,9 @@ impl Certificate {
     pub fn is_for(&self, host: &str) -> bool {
         let leaf = EndEntityCert::try_from(&self.der);
         let name = ServerName::try_from(host);
-        leaf.is_ok_and(|leaf| name.is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok()))
+        leaf.is_ok_and(|leaf| {
+            name.is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok())
+        })
     }
 
     /// Whether `now` (unix seconds) is within its validity.
@@ -192,7 +220,8 @@ impl Certificate {
         (self.not_before..=self.not_after).contains(&now)
     }
 
-    /// Whether its basic constraints say that it is a certificate authority. Certificates of version 1 never are.
+    /// Whether its basic constraints say that it is a certificate authority. Certificates of
+    /// version 1 never are.
     pub fn is_ca(&self) -> bool {
         self.authority.is_some()
     }
@@ -202,8 +231,8 @@ impl Certificate {
         self.subject == self.issuer
     }
 
-    /// Whether the issuer's name matches and the signature verifies with its key. Dates, flags and trust are not
-    /// checked.
+    /// Whether the issuer's name matches and the signature verifies with its key. Dates, flags and
+    /// trust are not checked.
     pub fn is_signed_by(&self, issuer: &Self) -> bool {
         self.check_signature(issuer).is_ok()
     }
@@ -211,7 +240,8 @@ impl Certificate {
     /// As [`is_signed_by`](Self::is_signed_by), with the reason.
     ///
     /// # Errors
-    /// [`Error::OtherIssuer`], [`Error::BadSignature`]; [`Error::Unsupported`] names a kind of key or an algorithm; [`Error::BadDer`].
+    /// [`Error::OtherIssuer`], [`Error::BadSignature`]; [`Error::Unsupported`] names a kind of key
+    /// or an algorithm; [`Error::BadDer`].
     pub(super) fn check_signature(&self, issuer: &Self) -> Result<()> {
         if self.issuer != issuer.subject {
             return Err(Error::OtherIssuer);
@@ -219,8 +249,8 @@ impl Certificate {
         Signed::read(&self.der)?.verify(&issuer.public_key)
     }
 
-    /// Whether its key may sign certificates. It needs `cA` in its basic constraints, and `keyCertSign` if it has a key
-    /// usage extension.
+    /// Whether its key may sign certificates. It needs `cA` in its basic constraints, and
+    /// `keyCertSign` if it has a key usage extension.
     pub(super) fn may_sign(&self) -> bool {
         self.is_ca() && self.signs
     }
@@ -230,7 +260,8 @@ impl Certificate {
         self.is_understood() && self.may_anchor(below)
     }
 
-    /// Whether its extended key usage allows TLS clients. Without the extension every use is allowed.
+    /// Whether its extended key usage allows TLS clients. Without the extension every use is
+    /// allowed.
     pub(super) fn is_for_clients(&self) -> bool {
         self.for_clients
     }
@@ -242,7 +273,10 @@ impl Certificate {
 
     /// Whether webpki accepts it as a leaf, apart from its dates.
     pub(super) fn suits_webpki(&self) -> bool {
-        matches!(self.judged, Judged::Plainly | Judged::Constrained | Judged::Strictly) && !self.is_ca()
+        matches!(
+            self.judged,
+            Judged::Plainly | Judged::Constrained | Judged::Strictly
+        ) && !self.is_ca()
     }
 
     /// Whether webpki rejects it because of its policies.
@@ -250,11 +284,16 @@ impl Certificate {
         self.judged == Judged::WithPolicies
     }
 
-    /// Whether it may be in a path of webpki above `below` other authorities. webpki applies name constraints, but
-    /// checks no key usage; of an anchor it checks only name, key and name constraints.
+    /// Whether it may be in a path of webpki above `below` other authorities. webpki applies name
+    /// constraints, but checks no key usage; of an anchor it checks only name, key and name
+    /// constraints.
     pub(super) fn may_anchor(&self, below: u32) -> bool {
         let understood = !matches!(self.judged, Judged::Old | Judged::Strictly);
-        understood && self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
+        understood
+            && self.may_sign()
+            && self
+                .authority
+                .is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
     }
 
     /// Whether it has name constraints and is otherwise understood.
@@ -295,9 +334,12 @@ fn authority(parsed: &X509Certificate<'_>) -> Option<PathLength> {
     constraints.ca.then_some(constraints.path_len_constraint)
 }
 
-/// RFC 5280 section 4.2.1.3: if there is a key usage extension, it must include `keyCertSign` for signing certificates.
+/// RFC 5280 section 4.2.1.3: if there is a key usage extension, it must include `keyCertSign` for
+/// signing certificates.
 fn signs(parsed: &X509Certificate<'_>) -> bool {
-    parsed.key_usage().is_ok_and(|usage| usage.is_none_or(|usage| usage.value.key_cert_sign()))
+    parsed
+        .key_usage()
+        .is_ok_and(|usage| usage.is_none_or(|usage| usage.value.key_cert_sign()))
 }
 
 fn for_clients(parsed: &X509Certificate<'_>) -> bool {
@@ -317,7 +359,9 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
         Judged::Strictly
     } else if any(|extension| extension.oid == OID_X509_EXT_NAME_CONSTRAINTS) {
         Judged::Constrained
-    } else if any(|extension| extension.critical && extension.oid == OID_X509_EXT_CERTIFICATE_POLICIES) {
+    } else if any(|extension| {
+        extension.critical && extension.oid == OID_X509_EXT_CERTIFICATE_POLICIES
+    }) {
         Judged::WithPolicies
     } else {
         Judged::Plainly

@@ -8,8 +8,8 @@ use x509_parser::prelude::FromDer;
 
 /// A request with a verified signature, which proves that the requester holds the private key.
 ///
-/// Only these three parts of a request are used. Requested usages, constraints and a CA flag cannot get into a
-/// certificate, because they are not read.
+/// Only these three parts of a request are used. Requested usages, constraints and a CA flag cannot
+/// get into a certificate, because they are not read.
 #[derive(Debug, Clone)]
 pub struct Csr {
     subject: Name,
@@ -17,31 +17,40 @@ pub struct Csr {
     names: AlternativeNames,
 }
 
-/// The greatest length of a request, in bytes. One with an RSA key of 16384 bits has less than half of it.
+/// The greatest length of a request, in bytes. One with an RSA key of 16384 bits has less than half
+/// of it.
 const MAX_LENGTH: usize = 16 << 10;
 
 impl Csr {
-    /// Reads exactly one PEM block. Text before it and white space after it are skipped; the label is not checked.
+    /// Reads exactly one PEM block. Text before it and white space after it are skipped; the label
+    /// is not checked.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`], [`Error::Unsupported`] for
-    /// unsupported keys and hashes (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits and
-    /// for more than 16 KiB of text.
+    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`],
+    /// [`Error::Unsupported`] for unsupported keys and hashes (P-521, P-224, secp256k1; SHA-1),
+    /// [`Error::Csr`] for an RSA key below 2048 bits and for more than 16 KiB of text.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > MAX_LENGTH {
             return Err(Error::Csr("the request is longer than 16 KiB"));
         }
         let block = pem::only(text)?;
-        let (rest, request) = X509CertificationRequest::from_der(block.contents()).map_err(|_| Error::BadDer)?;
+        let (rest, request) =
+            X509CertificationRequest::from_der(block.contents()).map_err(|_| Error::BadDer)?;
         if !rest.is_empty() {
             return Err(Error::BadDer);
         }
         let asked = &request.certification_request_info;
         let public_key = PublicKey::from_der(asked.subject_pki.raw);
         public_key.kind()?;
-        public_key.usable().map_err(|_| Error::Csr("the RSA key is shorter than 2048 bits"))?;
+        public_key
+            .usable()
+            .map_err(|_| Error::Csr("the RSA key is shorter than 2048 bits"))?;
         Signed::read(block.contents())?.verify(&public_key)?;
-        Ok(Self { subject: Name::from_der(asked.subject.as_raw()), public_key, names: names(&request) })
+        Ok(Self {
+            subject: Name::from_der(asked.subject.as_raw()),
+            public_key,
+            names: names(&request),
+        })
     }
 
     /// The requested subject, possibly empty.
@@ -59,19 +68,25 @@ impl Csr {
         &self.names
     }
 
-    /// The same request with another common name, for certificates whose name the requester may not choose.
+    /// The same request with another common name, for certificates whose name the requester may not
+    /// choose.
     ///
     /// # Errors
     /// [`Error::BadDer`] if the subject cannot be read.
     pub fn with_common_name(self, common_name: &str) -> Result<Self> {
-        Ok(Self { subject: self.subject.with_common_name(common_name)?, ..self })
+        Ok(Self {
+            subject: self.subject.with_common_name(common_name)?,
+            ..self
+        })
     }
 }
 
 fn names(request: &X509CertificationRequest<'_>) -> AlternativeNames {
     let mut extensions = request.requested_extensions().into_iter().flatten();
     let found = extensions.find_map(|extension| match extension {
-        ParsedExtension::SubjectAlternativeName(names) => Some(AlternativeNames::read(&names.general_names)),
+        ParsedExtension::SubjectAlternativeName(names) => {
+            Some(AlternativeNames::read(&names.general_names))
+        }
         _ => None,
     });
     found.unwrap_or_default()

@@ -1,4 +1,5 @@
-//! The DER functions (X.690) that the parsers lack: splitting a structure into its elements and writing an element.
+//! The DER functions (X.690) that the parsers lack: splitting a structure into its elements and
+//! writing an element.
 
 use super::{Error, Result};
 use x509_parser::asn1_rs::{Any, FromDer};
@@ -14,7 +15,11 @@ pub(super) const SET: u8 = 0x31;
 /// One element: tag, definite length, content.
 pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
-    let significant: Vec<u8> = length.iter().copied().skip_while(|byte| *byte == 0).collect();
+    let significant: Vec<u8> = length
+        .iter()
+        .copied()
+        .skip_while(|byte| *byte == 0)
+        .collect();
     let mut out = vec![tag];
     match significant.as_slice() {
         [] => out.push(0),
@@ -43,7 +48,11 @@ pub(super) fn content(bytes: &[u8]) -> Result<&[u8]> {
 
 /// As [`content`], for an element that must have this tag.
 pub(super) fn content_of(tag: u8, bytes: &[u8]) -> Result<&[u8]> {
-    if bytes.first() == Some(&tag) { content(bytes) } else { Err(Error::BadDer) }
+    if bytes.first() == Some(&tag) {
+        content(bytes)
+    } else {
+        Err(Error::BadDer)
+    }
 }
 
 /// The elements, with headers, of `bytes`, which must be a sequence or set with this tag.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One variant per error that callers may answer differently. The texts contain no secrets and no input.
+/// One variant per error that callers may answer differently. The texts contain no secrets and no
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text has no complete PEM block.

@@ -1,4 +1,5 @@
-//! A listener certificate from another issuer, in two files that may be replaced while they are in use.
+//! A listener certificate from another issuer, in two files that may be replaced while they are in
+//! use.
 
 use std::{
     io,
@@ -17,15 +18,17 @@ pub struct ExternalCertificate {
 }
 
 impl ExternalCertificate {
-    /// Reads a chain, leaf first, and the leaf's key. Both may be in one file, whose text is then given twice. A root at the end is not sent in handshakes; it is given to
-    /// clients that ask which authorities to trust.
+    /// Reads a chain, leaf first, and the leaf's key. Both may be in one file, whose text is then
+    /// given twice. A root at the end is not sent in handshakes; it is given to clients that ask
+    /// which authorities to trust.
     ///
     /// # Errors
-    /// The errors of [`Certificate::in_file`] and [`PrivateKey::in_file`]; [`Error::KeyMismatch`]; [`Error::NotACa`] if
-    /// a certificate after the leaf is not an authority.
+    /// The errors of [`Certificate::in_file`] and [`PrivateKey::in_file`]; [`Error::KeyMismatch`];
+    /// [`Error::NotACa`] if a certificate after the leaf is not an authority.
     pub fn read(chain: &str, key: &str) -> Result<Self> {
         let mut chain = Certificate::in_file(chain)?.into_iter();
-        let leaf = KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::in_file(key)?)?;
+        let leaf =
+            KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::in_file(key)?)?;
         let above: Vec<Certificate> = chain.collect();
         if above.iter().any(|ca| !ca.may_sign()) {
             return Err(Error::NotACa);
@@ -43,7 +46,8 @@ impl ExternalCertificate {
         &self.above
     }
 
-    /// The certificates that clients must trust to verify the leaf. A self-signed leaf is its own authority.
+    /// The certificates that clients must trust to verify the leaf. A self-signed leaf is its own
+    /// authority.
     pub(super) fn authorities(&self) -> impl Iterator<Item = &Certificate> {
         self.above.iter().chain([self.leaf.certificate()])
     }
@@ -57,9 +61,14 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of the chain and of the key; both PEM, and possibly the same file. The files are not read yet.
+    /// The files of the chain and of the key; both PEM, and possibly the same file. The files are
+    /// not read yet.
     pub fn new(certificate: &Path, key: &Path) -> Self {
-        Self { certificate: certificate.to_owned(), key: key.to_owned(), seen: None }
+        Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            seen: None,
+        }
     }
 
     /// Reads the files. `None` if they are unchanged since the last call.
@@ -69,7 +78,12 @@ impl Files {
     pub fn changed(&mut self) -> std::result::Result<Option<ExternalCertificate>, String> {
         let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         let chain = text_of(&self.certificate).map_err(|error| named(&self.certificate, error));
-        let texts = chain.and_then(|chain| Ok((chain, secret_of(&self.key).map_err(|error| named(&self.key, error))?)));
+        let texts = chain.and_then(|chain| {
+            Ok((
+                chain,
+                secret_of(&self.key).map_err(|error| named(&self.key, error))?,
+            ))
+        });
         let mut hash = digest::Context::new(&digest::SHA256);
         match &texts {
             Ok((chain, key)) => {
@@ -85,7 +99,15 @@ impl Files {
             return Ok(None);
         }
         let (chain, key) = texts?;
-        let wrong = |error| format!("{} with {}: {error}", self.certificate.display(), self.key.display());
-        ExternalCertificate::read(&chain, &key).map(Some).map_err(wrong)
+        let wrong = |error| {
+            format!(
+                "{} with {}: {error}",
+                self.certificate.display(),
+                self.key.display()
+            )
+        };
+        ExternalCertificate::read(&chain, &key)
+            .map(Some)
+            .map_err(wrong)
     }
 }

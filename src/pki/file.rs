@@ -1,5 +1,5 @@
-//! Reading a text file named by the operator: a certificate, a key, a passphrase, a password, a configuration. Links
-//! are followed, because secrets of containers are links.
+//! Reading a text file named by the operator: a certificate, a key, a passphrase, a password, a
+//! configuration. Links are followed, because secrets of containers are links.
 
 use std::{
     fs::File,
@@ -24,17 +24,26 @@ pub(crate) fn text_of(path: &Path) -> io::Result<String> {
     read(&File::open(path)?)
 }
 
-/// The secret in a file, wiped from memory when it is dropped. Logs a warning if group or others can read the file.
+/// The secret in a file, wiped from memory when it is dropped. Logs a warning if group or others
+/// can read the file.
 ///
 /// # Errors
-/// As [`text_of`]; also if group or others can write the file, because they could replace the secret.
+/// As [`text_of`]; also if group or others can write the file, because they could replace the
+/// secret.
 pub(crate) fn secret_of(path: &Path) -> io::Result<Zeroizing<String>> {
     let file = File::open(path)?;
     let found = file.metadata()?;
     // A pipe, such as `<(...)`, has no meaningful mode.
-    let rights = if found.is_file() { found.permissions().mode() } else { 0 };
+    let rights = if found.is_file() {
+        found.permissions().mode()
+    } else {
+        0
+    };
     if rights & WRITABLE != 0 {
-        return Err(io::Error::other(format!("its group or others can write it (mode {:04o}): run chmod go-w", rights & 0o7777)));
+        return Err(io::Error::other(format!(
+            "its group or others can write it (mode {:04o}): run chmod go-w",
+            rights & 0o7777
+        )));
     }
     if rights & READABLE != 0 {
         warn(path, rights & 0o7777);
@@ -44,7 +53,11 @@ pub(crate) fn secret_of(path: &Path) -> io::Result<Zeroizing<String>> {
 
 fn read(file: &File) -> io::Result<String> {
     let text = io::read_to_string(file.take(LIMIT + 1))?;
-    if text.len() as u64 > LIMIT { Err(io::Error::other("has more than 1 MiB")) } else { Ok(text) }
+    if text.len() as u64 > LIMIT {
+        Err(io::Error::other("has more than 1 MiB"))
+    } else {
+        Ok(text)
+    }
 }
 
 /// Logs a warning; without a logger, as in commands, prints it to stderr.
@@ -53,7 +66,9 @@ fn warn(path: &Path, mode: u32) {
     if tracing::dispatcher::has_been_set() {
         tracing::warn!(%path, mode = format!("{mode:04o}"), "group or others can read a file with a secret: run chmod go-r");
     } else {
-        let line = format!("overkeep: warning: group or others can read {path} (mode {mode:04o}): run chmod go-r");
+        let line = format!(
+            "overkeep: warning: group or others can read {path} (mode {mode:04o}): run chmod go-r"
+        );
         drop(writeln!(io::stderr(), "{line}"));
     }
 }

@@ -67,8 +67,15 @@ impl PublicJwk {
         match key.kind()? {
             KeyKind::Rsa => {
                 let parts = der::inside(SEQUENCE, bytes)?;
-                let [modulus, exponent] = parts.as_slice() else { return Err(Error::BadDer) };
-                Ok(Self { kty: "RSA".into(), n: Some(number(modulus)?), e: Some(number(exponent)?), ..known })
+                let [modulus, exponent] = parts.as_slice() else {
+                    return Err(Error::BadDer);
+                };
+                Ok(Self {
+                    kty: "RSA".into(),
+                    n: Some(number(modulus)?),
+                    e: Some(number(exponent)?),
+                    ..known
+                })
             }
             KeyKind::P256 => known.with_point("P-256", bytes),
             KeyKind::P384 => known.with_point("P-384", bytes),
@@ -78,19 +85,38 @@ impl PublicJwk {
 
     /// `point` is uncompressed: a 4 and both coordinates (SEC 1 section 2.3.3).
     fn with_point(self, curve: &str, point: &[u8]) -> Result<Self> {
-        let [4, coordinates @ ..] = point else { return Err(Error::BadDer) };
-        let (x, y) = coordinates.split_at_checked(coordinates.len() / 2).ok_or(Error::BadDer)?;
+        let [4, coordinates @ ..] = point else {
+            return Err(Error::BadDer);
+        };
+        let (x, y) = coordinates
+            .split_at_checked(coordinates.len() / 2)
+            .ok_or(Error::BadDer)?;
         let text = |bytes| Some(URL_SAFE_NO_PAD.encode(bytes));
-        Ok(Self { kty: "EC".into(), crv: Some(curve.into()), x: text(x), y: text(y), ..self })
+        Ok(Self {
+            kty: "EC".into(),
+            crv: Some(curve.into()),
+            x: text(x),
+            y: text(y),
+            ..self
+        })
     }
 }
 
-/// Adds to the schema that members of private keys (RFC 7518 section 6.3.2) and URLs of certificates never appear.
+/// Adds to the schema that members of private keys (RFC 7518 section 6.3.2) and URLs of
+/// certificates never appear.
 fn without_private_members(schema: &mut Schema) {
-    let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut()) else { return };
+    let Some(properties) = schema
+        .get_mut("properties")
+        .and_then(|properties| properties.as_object_mut())
+    else {
+        return;
+    };
     let never = "Never present.";
     for name in ["d", "p", "q", "dp", "dq", "qi", "x5u"] {
-        properties.insert(name.into(), json!({ "description": never, "type": "string", "not": {} }));
+        properties.insert(
+            name.into(),
+            json!({ "description": never, "type": "string", "not": {} }),
+        );
     }
     let part = json!({ "description": never, "type": "string" });
     let prime = json!({ "type": "object", "properties": { "d": part, "r": part, "t": part } });

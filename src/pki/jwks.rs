@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The greatest number of keys that one key id may have. Each is tried on a token that names the id.
+/// The greatest number of keys that one key id may have. Each is tried on a token that names the
+/// id.
 const MAX_OF_ONE_ID: usize = 4;
 /// The greatest number of skipped keys that are named, and of characters of their ids.
 const MAX_SKIPPED: usize = 10;
@@ -23,8 +24,9 @@ pub struct Verifiers {
 }
 
 impl Verifiers {
-    /// Reads at most `limit` keys of a key set. Keys that are not for signatures are left out. Keys that have no id, are of an unsupported kind
-    /// or are declared for an algorithm that does not fit are skipped; [`Verifiers::skipped`] names them.
+    /// Reads at most `limit` keys of a key set. Keys that are not for signatures are left out. Keys
+    /// that have no id, are of an unsupported kind or are declared for an algorithm that does not
+    /// fit are skipped; [`Verifiers::skipped`] names them.
     ///
     /// # Errors
     /// [`Error::Token`] if the JSON is not a key set.
@@ -33,7 +35,8 @@ impl Verifiers {
         struct Keys {
             keys: Vec<Value>,
         }
-        let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("not a key set".into()))?;
+        let read: Keys =
+            serde_json::from_slice(json).map_err(|_| Error::Token("not a key set".into()))?;
         let (mut set, rest) = (Self::default(), read.keys.len().saturating_sub(limit));
         for (index, key) in read.keys.into_iter().take(limit).enumerate() {
             set.add(index, key);
@@ -60,18 +63,27 @@ impl Verifiers {
     }
 
     fn add(&mut self, index: usize, key: Value) {
-        let Value::Object(mut key) = key else { return self.skip(format!("key {}: not an object", index + 1)) };
+        let Value::Object(mut key) = key else {
+            return self.skip(format!("key {}: not an object", index + 1));
+        };
         // RFC 7517 section 4.2: for encryption.
-        if key.get("use").is_some_and(|purpose| !purpose.is_null() && purpose != "sig") {
+        if key
+            .get("use")
+            .is_some_and(|purpose| !purpose.is_null() && purpose != "sig")
+        {
             return;
         }
-        let Some(Value::String(id)) = key.remove("kid") else { return self.skip(format!("key {}: it has no kid", index + 1)) };
+        let Some(Value::String(id)) = key.remove("kid") else {
+            return self.skip(format!("key {}: it has no kid", index + 1));
+        };
         let named = |reason: &dyn std::fmt::Display| {
             let shown: String = id.chars().take(MAX_SHOWN_ID).collect();
             format!("key {shown:?}: {reason}")
         };
         if self.get(&id).len() >= MAX_OF_ONE_ID {
-            return self.skip(named(&format_args!("more than {MAX_OF_ONE_ID} keys have this kid")));
+            return self.skip(named(&format_args!(
+                "more than {MAX_OF_ONE_ID} keys have this kid"
+            )));
         }
         match verifier(key) {
             Ok(verifier) => self.by_id.entry(id).or_default().push(verifier),
@@ -86,17 +98,23 @@ impl Verifiers {
     }
 }
 
-/// The verifier of a key: that of its first certificate, or of its parameters if it has no certificate that can be used.
+/// The verifier of a key: that of its first certificate, or of its parameters if it has no
+/// certificate that can be used.
 fn verifier(mut key: Map<String, Value>) -> Result<Verifier> {
     let declared = match key.remove("alg") {
         None | Some(Value::Null) => None,
-        Some(alg) => Some(alg.as_str().and_then(|alg| alg.parse::<Algorithm>().ok()).ok_or(Error::Unsupported("its alg".into()))?),
+        Some(alg) => Some(
+            alg.as_str()
+                .and_then(|alg| alg.parse::<Algorithm>().ok())
+                .ok_or(Error::Unsupported("its alg".into()))?,
+        ),
     };
     let of_certificate = key.remove("x5c").and_then(|chain| certified(&chain));
     let verifier = match of_certificate {
         Some(verifier) => verifier,
         None => {
-            let key = serde_json::from_value(Value::Object(key)).map_err(|_| Error::Unsupported("this kind of key".into()))?;
+            let key = serde_json::from_value(Value::Object(key))
+                .map_err(|_| Error::Unsupported("this kind of key".into()))?;
             Verifier::of_jwk(&key)?
         }
     };

@@ -1,9 +1,11 @@
-//! JSON Web Tokens (RFC 7519) with ring: signed with a certificate's key, verified with a public key. HMAC is not
-//! supported, so that a public key can never be used as a shared secret.
+//! JSON Web Tokens (RFC 7519) with ring: signed with a certificate's key, verified with a public
+//! key. HMAC is not supported, so that a public key can never be used as a shared secret.
 //!
 //! Call [`install`] once before anything else in this file, or in `jsonwebtoken`, is used.
 
-use super::{Certificate, Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider};
+use super::{
+    Certificate, Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider,
+};
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -31,7 +33,8 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer with the algorithm of the key: RS256, ES256 or ES384. The key id is the certificate's fingerprint.
+    /// A signer with the algorithm of the key: RS256, ES256 or ES384. The key id is the
+    /// certificate's fingerprint.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for Ed25519, which clients do not verify.
@@ -41,22 +44,38 @@ impl Signer {
             KeyKind::Rsa => (Algorithm::RS256, EncodingKey::from_rsa_der(pkcs8)),
             KeyKind::P256 => (Algorithm::ES256, EncodingKey::from_ec_der(pkcs8)),
             KeyKind::P384 => (Algorithm::ES384, EncodingKey::from_ec_der(pkcs8)),
-            KeyKind::Ed25519 => return Err(Error::Unsupported("tokens signed with Ed25519".into())),
+            KeyKind::Ed25519 => {
+                return Err(Error::Unsupported("tokens signed with Ed25519".into()));
+            }
         };
         let mut header = Header::new(algorithm);
         header.kid = Some(signing.certificate().fingerprint());
         let public = PublicJwk::of(signing.certificate(), &format!("{algorithm:?}"))?;
         let verifier = Verifier::new(signing.certificate().public_key())?;
-        Ok(Self { header, key, public, former: Vec::new(), verifier })
+        Ok(Self {
+            header,
+            key,
+            public,
+            former: Vec::new(),
+            verifier,
+        })
     }
 
     /// The same signer, also known by those of `others` that are certificates of the same key.
     ///
     /// # Errors
     /// [`Error::BadDer`].
-    pub(crate) fn also_known_by(self, signing: &Certificate, others: &[Certificate]) -> Result<Self> {
-        let former = others.iter().filter(|other| other.public_key() == signing.public_key() && *other != signing);
-        let former = former.map(|other| PublicJwk::of(other, &self.public.alg)).collect::<Result<_>>()?;
+    pub(crate) fn also_known_by(
+        self,
+        signing: &Certificate,
+        others: &[Certificate],
+    ) -> Result<Self> {
+        let former = others
+            .iter()
+            .filter(|other| other.public_key() == signing.public_key() && *other != signing);
+        let former = former
+            .map(|other| PublicJwk::of(other, &self.public.alg))
+            .collect::<Result<_>>()?;
         Ok(Self { former, ..self })
     }
 
@@ -75,13 +94,14 @@ impl Signer {
         self.verifier.verify::<IgnoredAny>(token).is_ok()
     }
 
-    /// Signs bytes; base64url without padding. A caller that signs foreign input must make sure that it cannot be a
-    /// token.
+    /// Signs bytes; base64url without padding. A caller that signs foreign input must make sure
+    /// that it cannot be a token.
     ///
     /// # Errors
     /// [`Error::Internal`] if the key cannot be used.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<String> {
-        jsonwebtoken::crypto::sign(message, &self.key, self.header.alg).map_err(|error| Error::Internal(error.to_string()))
+        jsonwebtoken::crypto::sign(message, &self.key, self.header.alg)
+            .map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// The compact form of a token with these claims.
@@ -89,7 +109,8 @@ impl Signer {
     /// # Errors
     /// [`Error::Internal`] if the claims cannot be written as JSON.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String> {
-        jsonwebtoken::encode(&self.header, claims, &self.key).map_err(|error| Error::Internal(error.to_string()))
+        jsonwebtoken::encode(&self.header, claims, &self.key)
+            .map_err(|error| Error::Internal(error.to_string()))
     }
 }
 
@@ -114,15 +135,27 @@ impl Verifier {
     pub fn new(key: &PublicKey) -> Result<Self> {
         let (_, bytes) = key.parts()?;
         Ok(match key.kind()? {
-            KeyKind::Rsa => Self { key: DecodingKey::from_rsa_der(bytes), algorithms: jwt_provider::RSA.to_vec() },
-            KeyKind::P256 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: vec![Algorithm::ES256] },
-            KeyKind::P384 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: vec![Algorithm::ES384] },
-            KeyKind::Ed25519 => Self { key: DecodingKey::from_ed_der(bytes), algorithms: vec![Algorithm::EdDSA] },
+            KeyKind::Rsa => Self {
+                key: DecodingKey::from_rsa_der(bytes),
+                algorithms: jwt_provider::RSA.to_vec(),
+            },
+            KeyKind::P256 => Self {
+                key: DecodingKey::from_ec_der(bytes),
+                algorithms: vec![Algorithm::ES256],
+            },
+            KeyKind::P384 => Self {
+                key: DecodingKey::from_ec_der(bytes),
+                algorithms: vec![Algorithm::ES384],
+            },
+            KeyKind::Ed25519 => Self {
+                key: DecodingKey::from_ed_der(bytes),
+                algorithms: vec![Algorithm::EdDSA],
+            },
         })
     }
 
-    /// The verifier for tokens signed with the private half of a key in a key set. Shared secrets are rejected, because
-    /// they are not public keys.
+    /// The verifier for tokens signed with the private half of a key in a key set. Shared secrets
+    /// are rejected, because they are not public keys.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
@@ -130,12 +163,23 @@ impl Verifier {
         let unsupported = || Error::Unsupported("this kind of key".into());
         let algorithms: &'static [Algorithm] = match &key.algorithm {
             AlgorithmParameters::RSA(_) => jwt_provider::RSA,
-            AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P256 => &[Algorithm::ES256],
-            AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P384 => &[Algorithm::ES384],
-            AlgorithmParameters::OctetKeyPair(of) if of.curve == EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
+            AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P256 => {
+                &[Algorithm::ES256]
+            }
+            AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P384 => {
+                &[Algorithm::ES384]
+            }
+            AlgorithmParameters::OctetKeyPair(of) if of.curve == EllipticCurve::Ed25519 => {
+                &[Algorithm::EdDSA]
+            }
             _ => return Err(unsupported()),
         };
-        DecodingKey::from_jwk(key).map(|key| Self { key, algorithms: algorithms.to_vec() }).map_err(|_| unsupported())
+        DecodingKey::from_jwk(key)
+            .map(|key| Self {
+                key,
+                algorithms: algorithms.to_vec(),
+            })
+            .map_err(|_| unsupported())
     }
 
     /// The same key, for tokens with this algorithm only.
@@ -145,22 +189,31 @@ impl Verifier {
     pub(crate) fn only(self, algorithm: Algorithm) -> Result<Self> {
         let fits = self.algorithms.contains(&algorithm);
         if fits {
-            Ok(Self { algorithms: vec![algorithm], ..self })
+            Ok(Self {
+                algorithms: vec![algorithm],
+                ..self
+            })
         } else {
             Err(Error::Unsupported("its alg with this kind of key".into()))
         }
     }
 
-    /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry, issuer and audience
-    /// with its own clock.
+    /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry,
+    /// issuer and audience with its own clock.
     ///
     /// # Errors
     /// [`Error::Token`].
     pub fn verify<C: DeserializeOwned>(&self, token: &str) -> Result<C> {
-        let mut rules = Validation { validate_exp: false, validate_aud: false, ..Validation::default() };
+        let mut rules = Validation {
+            validate_exp: false,
+            validate_aud: false,
+            ..Validation::default()
+        };
         rules.algorithms.clone_from(&self.algorithms);
         rules.required_spec_claims.clear();
-        jsonwebtoken::decode(token, &self.key, &rules).map(|token| token.claims).map_err(|error| Error::Token(error.to_string()))
+        jsonwebtoken::decode(token, &self.key, &rules)
+            .map(|token| token.claims)
+            .map_err(|error| Error::Token(error.to_string()))
     }
 }
 
@@ -176,7 +229,9 @@ pub(crate) fn claimed_id(token: &str) -> Option<String> {
     struct Named {
         jti: String,
     }
-    insecure_decode::<Named>(token).ok().map(|read| read.claims.jti)
+    insecure_decode::<Named>(token)
+        .ok()
+        .map(|read| read.claims.jti)
 }
 
 /// The nonce that an id token claims, unverified (OpenID Connect Core 1.0, section 2).
@@ -185,7 +240,9 @@ pub(crate) fn claimed_nonce(token: &str) -> Option<String> {
     struct Bound {
         nonce: String,
     }
-    insecure_decode::<Bound>(token).ok().map(|read| read.claims.nonce)
+    insecure_decode::<Bound>(token)
+        .ok()
+        .map(|read| read.claims.nonce)
 }
 
 /// Unverified claims of a token.
@@ -207,12 +264,19 @@ impl Claimed {
         struct Issuer {
             iss: String,
         }
-        let read = insecure_decode::<Issuer>(token).map_err(|error| Error::Token(error.to_string()))?;
+        let read =
+            insecure_decode::<Issuer>(token).map_err(|error| Error::Token(error.to_string()))?;
         // RFC 7515 section 4.1.11: no critical extension is supported.
         if read.header.crit.is_some() {
             return Err(Error::Token("a critical extension".into()));
         }
-        let key = read.header.kid.ok_or_else(|| Error::Token("no key id".into()))?;
-        Ok(Self { key, issuer: read.claims.iss })
+        let key = read
+            .header
+            .kid
+            .ok_or_else(|| Error::Token("no key id".into()))?;
+        Ok(Self {
+            key,
+            issuer: read.claims.iss,
+        })
     }
 }

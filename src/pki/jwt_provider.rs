@@ -1,23 +1,34 @@
-//! The signatures of `jsonwebtoken`, computed by ring: RFC 7518 section 3 without HMAC and P-521, and RFC 8037.
+//! The signatures of `jsonwebtoken`, computed by ring: RFC 7518 section 3 without HMAC and P-521,
+//! and RFC 8037.
 //!
-//! Both factories compare the family of the key with that of the algorithm; otherwise a token could choose how a key is
-//! used.
+//! Both factories compare the family of the key with that of the algorithm; otherwise a token could
+//! choose how a key is used.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, Result};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::rand::SystemRandom;
-use ring::signature::{self as ring_signature, EcdsaKeyPair, Ed25519KeyPair, RsaKeyPair, RsaPublicKeyComponents, UnparsedPublicKey};
+use ring::signature::{
+    self as ring_signature, EcdsaKeyPair, Ed25519KeyPair, RsaKeyPair, RsaPublicKeyComponents,
+    UnparsedPublicKey,
+};
 use ring_signature::{RsaEncoding, RsaParameters, VerificationAlgorithm};
 
 /// All algorithms for RSA keys.
-pub(super) const RSA: &[Algorithm] =
-    &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::PS256, Algorithm::PS384, Algorithm::PS512];
+pub(super) const RSA: &[Algorithm] = &[
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+];
 
 pub(super) static RING: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // For making key sets from private keys, which is not used here; the placeholders of the crate would panic.
+    // For making key sets from private keys, which is not used here; the placeholders of the crate
+    // would panic.
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| Err(unsupported()),
         rsa_pub_components_from_public_key: |_| Err(unsupported()),
@@ -44,7 +55,11 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
         return Err(unsupported());
     }
     let bytes = key.as_bytes();
-    let ecdsa = |how| EcdsaKeyPair::from_pkcs8(how, bytes, &SystemRandom::new()).map(Key::Ecdsa).map_err(|_| ErrorKind::InvalidEcdsaKey);
+    let ecdsa = |how| {
+        EcdsaKeyPair::from_pkcs8(how, bytes, &SystemRandom::new())
+            .map(Key::Ecdsa)
+            .map_err(|_| ErrorKind::InvalidEcdsaKey)
+    };
     // Our keys are PKCS#8; the crate converts PEM texts to PKCS#1.
     let rsa = |how| match RsaKeyPair::from_pkcs8(bytes).or_else(|_| RsaKeyPair::from_der(bytes)) {
         Ok(key) => Ok(Key::Rsa(key, how)),
@@ -59,7 +74,10 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
         Algorithm::PS256 => rsa(&ring_signature::RSA_PSS_SHA256)?,
         Algorithm::PS384 => rsa(&ring_signature::RSA_PSS_SHA384)?,
         Algorithm::PS512 => rsa(&ring_signature::RSA_PSS_SHA512)?,
-        Algorithm::EdDSA => Key::Ed25519(Ed25519KeyPair::from_pkcs8_maybe_unchecked(bytes).map_err(|_| ErrorKind::InvalidEddsaKey)?),
+        Algorithm::EdDSA => Key::Ed25519(
+            Ed25519KeyPair::from_pkcs8_maybe_unchecked(bytes)
+                .map_err(|_| ErrorKind::InvalidEddsaKey)?,
+        ),
         _ => return Err(unsupported()),
     };
     Ok(Box::new(RingSigner(*algorithm, key)))
@@ -76,10 +94,14 @@ impl signature::Signer<Vec<u8>> for RingSigner {
         let random = SystemRandom::new();
         match &self.1 {
             Key::Ed25519(key) => Ok(key.sign(message).as_ref().to_vec()),
-            Key::Ecdsa(key) => key.sign(&random, message).map(|made| made.as_ref().to_vec()).map_err(|_| signature::Error::new()),
+            Key::Ecdsa(key) => key
+                .sign(&random, message)
+                .map(|made| made.as_ref().to_vec())
+                .map_err(|_| signature::Error::new()),
             Key::Rsa(key, how) => {
                 let mut made = vec![0; key.public().modulus_len()];
-                key.sign(*how, &random, message, &mut made).map_err(|_| signature::Error::new())?;
+                key.sign(*how, &random, message, &mut made)
+                    .map_err(|_| signature::Error::new())?;
                 Ok(made)
             }
         }
@@ -96,7 +118,10 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 }
 
 /// ring's algorithm, and for RSA the same in the type that takes modulus and exponent.
-type Parameters = (&'static dyn VerificationAlgorithm, Option<&'static RsaParameters>);
+type Parameters = (
+    &'static dyn VerificationAlgorithm,
+    Option<&'static RsaParameters>,
+);
 
 fn parameters(algorithm: Algorithm) -> Option<Parameters> {
     let rsa = |how: &'static RsaParameters| -> Option<Parameters> { Some((how, Some(how))) };
@@ -123,7 +148,9 @@ impl JwtVerifier for RingVerifier {
 impl signature::Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], made: &Vec<u8>) -> std::result::Result<(), signature::Error> {
         let verified = match (self.1.kind(), parameters(self.0)) {
-            (DecodingKeyKind::SecretOrDer(key), Some((how, _))) => UnparsedPublicKey::new(how, key).verify(message, made),
+            (DecodingKeyKind::SecretOrDer(key), Some((how, _))) => {
+                UnparsedPublicKey::new(how, key).verify(message, made)
+            }
             (DecodingKeyKind::RsaModulusExponent { n, e }, Some((_, Some(how)))) => {
                 RsaPublicKeyComponents { n, e }.verify(how, message, made)
             }

@@ -18,7 +18,17 @@ use zeroize::Zeroizing;
 /// The shortest RSA key, in bits; also ring's limit.
 const MIN_RSA_BITS: usize = 2048;
 /// id-ecPublicKey (RFC 5480).
-const EC_PUBLIC_KEY: &[u8] = &[OBJECT_IDENTIFIER, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+const EC_PUBLIC_KEY: &[u8] = &[
+    OBJECT_IDENTIFIER,
+    0x07,
+    0x2a,
+    0x86,
+    0x48,
+    0xce,
+    0x3d,
+    0x02,
+    0x01,
+];
 
 /// The supported kinds of keys. P-521 is missing because ring does not support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +43,8 @@ pub enum KeyKind {
     Ed25519,
 }
 
-/// A private key. Cheap to clone; `Debug` prints only its kind. rcgen wipes its bytes when the last clone is dropped.
+/// A private key. Cheap to clone; `Debug` prints only its kind. rcgen wipes its bytes when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct PrivateKey(Arc<KeyPair>);
 
@@ -56,22 +67,28 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyPair::generate_for(algorithm)?)))
     }
 
-    /// Reads one unencrypted key: PKCS#8 (`PRIVATE KEY`, RFC 5958), or the older forms `EC PRIVATE KEY` (RFC 5915) and
-    /// `RSA PRIVATE KEY` (RFC 8017). An `EC PARAMETERS` block, which older tools add, is skipped.
+    /// Reads one unencrypted key: PKCS#8 (`PRIVATE KEY`, RFC 5958), or the older forms `EC PRIVATE
+    /// KEY` (RFC 5915) and `RSA PRIVATE KEY` (RFC 8017). An `EC PARAMETERS` block, which older
+    /// tools add, is skipped.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::Unsupported`] for another kind of key; [`Error::BadKey`] for everything else.
+    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::Unsupported`] for another kind of key;
+    /// [`Error::BadKey`] for everything else.
     pub fn from_pem(text: &str) -> Result<Self> {
         let mut blocks = pem::all(text)?;
         blocks.retain(|block| block.tag() != "EC PARAMETERS");
-        let [block] = blocks.as_slice() else { return Err(Error::Trailing) };
+        let [block] = blocks.as_slice() else {
+            return Err(Error::Trailing);
+        };
         Self::from_block(block)
     }
 
-    /// Reads the only key in the text of an operator's file, which may also hold certificates and any text (RFC 7468 section 2).
+    /// Reads the only key in the text of an operator's file, which may also hold certificates and
+    /// any text (RFC 7468 section 2).
     ///
     /// # Errors
-    /// As for [`from_pem`](Self::from_pem); [`Error::Trailing`] for several keys, [`Error::NoKey`] for none.
+    /// As for [`from_pem`](Self::from_pem); [`Error::Trailing`] for several keys, [`Error::NoKey`]
+    /// for none.
     pub fn in_file(text: &str) -> Result<Self> {
         let mut blocks = pem::in_file(text)?;
         blocks.retain(|block| block.tag().ends_with("PRIVATE KEY"));
@@ -114,11 +131,15 @@ impl PrivateKey {
     }
 }
 
-/// The algorithm of an elliptic curve key, which names its curve itself: `[0]` after version and key.
+/// The algorithm of an elliptic curve key, which names its curve itself: `[0]` after version and
+/// key.
 fn ec_algorithm(key: &[u8]) -> Result<Vec<u8>> {
     const PARAMETERS: u8 = 0xa0;
     let parts = der::inside(SEQUENCE, key).map_err(|_| Error::BadKey)?;
-    let curve = parts.iter().find(|part| part.first() == Some(&PARAMETERS)).ok_or(Error::BadKey)?;
+    let curve = parts
+        .iter()
+        .find(|part| part.first() == Some(&PARAMETERS))
+        .ok_or(Error::BadKey)?;
     let curve = der::content(curve).map_err(|_| Error::BadKey)?;
     Ok([EC_PUBLIC_KEY, curve].concat())
 }
@@ -146,7 +167,8 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A public key: the DER of an RFC 5280 `SubjectPublicKeyInfo`. Its kind may be unsupported; see [`kind`](Self::kind).
+/// A public key: the DER of an RFC 5280 `SubjectPublicKeyInfo`. Its kind may be unsupported; see
+/// [`kind`](Self::kind).
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(Vec<u8>);
 
@@ -159,7 +181,10 @@ impl PublicKey {
     /// The key of an uncompressed point of P-256 (RFC 5480).
     pub(super) fn of_p256(point: &[u8]) -> Self {
         let algorithm = der::element(SEQUENCE, alg_id::ECDSA_P256.as_ref());
-        Self(der::element(SEQUENCE, &[algorithm, der::bit_string(point)].concat()))
+        Self(der::element(
+            SEQUENCE,
+            &[algorithm, der::bit_string(point)].concat(),
+        ))
     }
 
     /// The DER of the `SubjectPublicKeyInfo`.
@@ -170,7 +195,8 @@ impl PublicKey {
     /// The kind of key.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for any other kind (P-521, P-224, secp256k1, DSA, RSA-PSS keys), [`Error::BadDer`].
+    /// [`Error::Unsupported`] for any other kind (P-521, P-224, secp256k1, DSA, RSA-PSS keys),
+    /// [`Error::BadDer`].
     pub fn kind(&self) -> Result<KeyKind> {
         let (algorithm, _) = self.parts()?;
         kind_of(algorithm).ok_or_else(|| unsupported::key(algorithm))
@@ -183,11 +209,17 @@ impl PublicKey {
     pub(crate) fn usable(&self) -> Result<KeyKind> {
         let kind = self.kind()?;
         let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
-        let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= MIN_RSA_BITS);
-        if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits".into())) }
+        let is_long =
+            || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= MIN_RSA_BITS);
+        if kind != KeyKind::Rsa || is_long() {
+            Ok(kind)
+        } else {
+            Err(Error::Unsupported("RSA key of less than 2048 bits".into()))
+        }
     }
 
-    /// The content of the algorithm identifier, and the key itself: the uncompressed point, or a PKCS#1 `RSAPublicKey`.
+    /// The content of the algorithm identifier, and the key itself: the uncompressed point, or a
+    /// PKCS#1 `RSAPublicKey`.
     pub(super) fn parts(&self) -> Result<(&[u8], &[u8])> {
         match der::inside(SEQUENCE, &self.0)?.as_slice() {
             [algorithm, bits] => Ok((der::content_of(SEQUENCE, algorithm)?, der::bits(bits)?)),
@@ -204,7 +236,10 @@ fn kind_of(algorithm: &[u8]) -> Option<KeyKind> {
         (alg_id::ECDSA_P384, KeyKind::P384),
         (alg_id::ED25519, KeyKind::Ed25519),
     ];
-    known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind)
+    known
+        .iter()
+        .find(|(id, _)| id.as_ref() == algorithm)
+        .map(|(_, kind)| *kind)
 }
 
 impl fmt::Debug for PublicKey {

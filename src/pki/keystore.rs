@@ -1,5 +1,5 @@
-//! The keys and certificates of a running controller: its authorities, the leaf that listeners serve, and the key of
-//! that leaf.
+//! The keys and certificates of a running controller: its authorities, the leaf that listeners
+//! serve, and the key of that leaf.
 
 use std::{
     fmt,
@@ -10,12 +10,13 @@ use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    Adoption, AlternativeNames, Authority, Certificate, ExternalCertificate, KeyedCertificate, Material, Result, SessionSigner, bundle_pem,
-    certificates_only_base64, chain_pem, jwt::Signer, tls::ServerLeaf,
+    Adoption, AlternativeNames, Authority, Certificate, ExternalCertificate, KeyedCertificate,
+    Material, Result, SessionSigner, bundle_pem, certificates_only_base64, chain_pem, jwt::Signer,
+    tls::ServerLeaf,
 };
 
-/// The opened keys and certificates of a controller. They can be replaced at any time; a caller that needs two parts
-/// that belong together must get them in one call.
+/// The opened keys and certificates of a controller. They can be replaced at any time; a caller
+/// that needs two parts that belong together must get them in one call.
 pub struct Keystore {
     held: ArcSwap<Held>,
     leaf: Arc<ServerLeaf>,
@@ -36,16 +37,31 @@ impl Held {
     fn open(material: Material, external: Option<ExternalCertificate>) -> Result<Self> {
         let authority = Arc::new(Authority::open(&material)?);
         let server = KeyedCertificate::open(&material.server)?;
-        let shown = material.shown.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
+        let shown = material
+            .shown
+            .iter()
+            .map(|pem| Certificate::only(pem))
+            .collect::<Result<Vec<_>>>()?;
         let leaf = external.as_ref().map_or(&server, ExternalCertificate::leaf);
         let signer = Arc::new(Signer::new(leaf)?.also_known_by(leaf.certificate(), &shown)?);
         let session_signer = Arc::new(SessionSigner::of(server.key())?);
-        Ok(Self { material, authority, server, external, signer, session_signer })
+        Ok(Self {
+            material,
+            authority,
+            server,
+            external,
+            signer,
+            session_signer,
+        })
     }
 
     /// The leaf that listeners serve, and the authorities from it to a root.
     fn shown(&self) -> (&KeyedCertificate, &[Certificate]) {
-        self.external.as_ref().map_or((&self.server, self.authority.cas()), |external| (external.leaf(), external.above()))
+        self.external
+            .as_ref()
+            .map_or((&self.server, self.authority.cas()), |external| {
+                (external.leaf(), external.above())
+            })
     }
 }
 
@@ -62,7 +78,8 @@ impl Next<'_> {
         &self.held.material
     }
 
-    /// Serves, signs and issues with the new keys from now on. Open connections keep the previous leaf.
+    /// Serves, signs and issues with the new keys from now on. Open connections keep the previous
+    /// leaf.
     ///
     /// # Errors
     /// The new keys cannot be used; then nothing changes.
@@ -108,7 +125,11 @@ impl Keystore {
         let held = Held::open(material, None)?;
         let (leaf, above) = held.shown();
         let leaf = Arc::new(ServerLeaf::new(leaf, above)?);
-        Ok(Self { held: ArcSwap::from_pointee(held), leaf, replacing: Mutex::default() })
+        Ok(Self {
+            held: ArcSwap::from_pointee(held),
+            leaf,
+            replacing: Mutex::default(),
+        })
     }
 
     /// The renewal that is due (see [`Material::due`]), to be stored and then adopted.
@@ -119,8 +140,8 @@ impl Keystore {
         self.next(|held| held.material.due(hosts, now))
     }
 
-    /// The record of the leaf that listeners serve, if it is not recorded yet (see [`Material::noting`]), to be stored
-    /// and then adopted.
+    /// The record of the leaf that listeners serve, if it is not recorded yet (see
+    /// [`Material::noting`]), to be stored and then adopted.
     ///
     /// # Errors
     /// The material cannot be opened again.
@@ -153,19 +174,30 @@ impl Keystore {
         self.held.load().material.is_adopted()
     }
 
-    fn next(&self, make: impl FnOnce(&Held) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {
+    fn next(
+        &self,
+        make: impl FnOnce(&Held) -> Result<Option<Material>>,
+    ) -> Result<Option<Next<'_>>> {
         let alone = self.alone();
-        make(&self.held.load())?.map(|material| self.opened(material, alone)).transpose()
+        make(&self.held.load())?
+            .map(|material| self.opened(material, alone))
+            .transpose()
     }
 
     fn opened<'h>(&'h self, material: Material, alone: MutexGuard<'h, ()>) -> Result<Next<'h>> {
         let held = Held::open(material, self.held.load().external.clone())?;
-        Ok(Next { held, keystore: self, _alone: alone })
+        Ok(Next {
+            held,
+            keystore: self,
+            _alone: alone,
+        })
     }
 
     /// Locks out other replacements.
     fn alone(&self) -> MutexGuard<'_, ()> {
-        self.replacing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.replacing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves an external leaf and signs with its key from now on.
@@ -190,7 +222,8 @@ impl Keystore {
         self.held.load().authority.clone()
     }
 
-    /// The signer with the key of the leaf that listeners serve; clients verify tokens with that leaf.
+    /// The signer with the key of the leaf that listeners serve; clients verify tokens with that
+    /// leaf.
     pub fn signer(&self) -> Arc<Signer> {
         self.held.load().signer.clone()
     }
@@ -223,12 +256,20 @@ impl Keystore {
             ca if ca.is_self_issued() => Role::Root,
             _ => Role::OldIntermediate,
         };
-        let own = held.authority.cas().iter().map(|ca| (role(ca), ca)).chain([(Role::Server, held.server.certificate())]);
+        let own = held
+            .authority
+            .cas()
+            .iter()
+            .map(|ca| (role(ca), ca))
+            .chain([(Role::Server, held.server.certificate())]);
         let external = held.external.iter().flat_map(|external| {
             let above = external.above().iter().map(|ca| (Role::ExternalIssuer, ca));
             above.chain([(Role::External, external.leaf().certificate())])
         });
-        let mut all: Vec<_> = own.chain(external).map(|(role, certificate)| (role, certificate.clone())).collect();
+        let mut all: Vec<_> = own
+            .chain(external)
+            .map(|(role, certificate)| (role, certificate.clone()))
+            .collect();
         all.sort_by_key(|(role, _)| *role);
         all
     }
@@ -250,12 +291,22 @@ impl Keystore {
 
     /// The same authorities, in DER.
     pub(crate) fn trusted_der(&self, now: i64) -> Vec<CertificateDer<'static>> {
-        self.trusted(now).iter().map(|authority| authority.der().clone()).collect()
+        self.trusted(now)
+            .iter()
+            .map(|authority| authority.der().clone())
+            .collect()
     }
 
     fn trusted(&self, now: i64) -> Vec<Certificate> {
         let held = self.held.load();
-        let external = held.external.iter().flat_map(ExternalCertificate::authorities);
-        held.authority.trusted(now).chain(external).cloned().collect()
+        let external = held
+            .external
+            .iter()
+            .flat_map(ExternalCertificate::authorities);
+        held.authority
+            .trusted(now)
+            .chain(external)
+            .cloned()
+            .collect()
     }
 }

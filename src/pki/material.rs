@@ -1,4 +1,5 @@
-//! What a controller owns: its authorities and its server certificate, as texts to be stored. How they are made: `renewal.rs`.
+//! What a controller owns: its authorities and its server certificate, as texts to be stored. How
+//! they are made: `renewal.rs`.
 
 use super::{Certificate, Error, PrivateKey, Result};
 use serde::{Deserialize, Serialize};
@@ -23,27 +24,31 @@ impl fmt::Debug for CertificateAndKey {
     }
 }
 
-/// All keys and certificates of a controller. Without the intermediate's key, every client has to enroll again.
+/// All keys and certificates of a controller. Without the intermediate's key, every client has to
+/// enroll again.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Material {
-    /// Signs only intermediates; P-384, 30 years. That of an adopted authority (`adoption.rs`) has an empty key.
+    /// Signs only intermediates; P-384, 30 years. That of an adopted authority (`adoption.rs`) has
+    /// an empty key.
     pub root: CertificateAndKey,
-    /// Signs leaves only; P-256, 10 years. Its signer may be the root or an adopted authority below the root.
+    /// Signs leaves only; P-256, 10 years. Its signer may be the root or an adopted authority below
+    /// the root.
     pub intermediate: CertificateAndKey,
-    /// The certificates of retired intermediates, newest first, one PEM block each. Their keys are deleted. What they
-    /// issued is valid until they expire; they are kept longer, because the clock may be wrong.
+    /// The certificates of retired intermediates, newest first, one PEM block each. Their keys are
+    /// deleted. What they issued is valid until they expire; they are kept longer, because the
+    /// clock may be wrong.
     #[serde(default)]
     pub retired: Vec<String>,
-    /// Further authorities that clients and this controller trust, since another controller's authority was adopted, one
-    /// PEM block each.
+    /// Further authorities that clients and this controller trust, since another controller's
+    /// authority was adopted, one PEM block each.
     #[serde(default)]
     pub adopted: Vec<String>,
-    /// The leaves that listeners served, from any issuer, newest first, one PEM block each: tokens signed before a
-    /// renewal name an earlier leaf.
+    /// The leaves that listeners served, from any issuer, newest first, one PEM block each: tokens
+    /// signed before a renewal name an earlier leaf.
     #[serde(default)]
     pub shown: Vec<String>,
-    /// The leaf of the listeners, whose key also signs enrollment tokens; RSA with 2048 bits, because clients in use
-    /// verify only RS256; one year.
+    /// The leaf of the listeners, whose key also signs enrollment tokens; RSA with 2048 bits,
+    /// because clients in use verify only RS256; one year.
     pub server: CertificateAndKey,
 }
 
@@ -55,8 +60,14 @@ impl Material {
             return None;
         }
         let others = self.shown.iter().filter(|other| **other != leaf).cloned();
-        let shown = std::iter::once(leaf.clone()).chain(others).take(MAX_SHOWN).collect();
-        Some(Self { shown, ..self.clone() })
+        let shown = std::iter::once(leaf.clone())
+            .chain(others)
+            .take(MAX_SHOWN)
+            .collect();
+        Some(Self {
+            shown,
+            ..self.clone()
+        })
     }
 }
 
@@ -73,20 +84,31 @@ impl KeyedCertificate {
     /// # Errors
     /// [`Error::KeyMismatch`].
     pub fn new(certificate: Certificate, key: PrivateKey) -> Result<Self> {
-        if *certificate.public_key() == key.public() { Ok(Self { certificate, key }) } else { Err(Error::KeyMismatch) }
+        if *certificate.public_key() == key.public() {
+            Ok(Self { certificate, key })
+        } else {
+            Err(Error::KeyMismatch)
+        }
     }
 
     /// Reads the stored form.
     ///
     /// # Errors
-    /// [`Error::KeyMismatch`], and the errors of [`Certificate::only`] and [`PrivateKey::from_pem`].
+    /// [`Error::KeyMismatch`], and the errors of [`Certificate::only`] and
+    /// [`PrivateKey::from_pem`].
     pub fn open(stored: &CertificateAndKey) -> Result<Self> {
-        Self::new(Certificate::only(&stored.certificate)?, PrivateKey::from_pem(&stored.key)?)
+        Self::new(
+            Certificate::only(&stored.certificate)?,
+            PrivateKey::from_pem(&stored.key)?,
+        )
     }
 
     /// The form to be stored. Contains the secret.
     pub fn store(&self) -> CertificateAndKey {
-        CertificateAndKey { certificate: self.certificate.pem(), key: self.key.to_pem() }
+        CertificateAndKey {
+            certificate: self.certificate.pem(),
+            key: self.key.to_pem(),
+        }
     }
 
     /// The certificate.

@@ -1,15 +1,17 @@
-//! Keys and certificates: issuing from requests, chains and their verification, bundles, tokens signed with a
-//! certificate's key, the TLS configuration of listeners, the seal for stored secrets, and the key derived from a
-//! passphrase.
+//! Keys and certificates: issuing from requests, chains and their verification, bundles, tokens
+//! signed with a certificate's key, the TLS configuration of listeners, the seal for stored
+//! secrets, and the key derived from a passphrase.
 //!
-//! Not here: to whom a certificate belongs, which authority is trusted for what, where keys are stored, and response
-//! formats. Callers pass the time (unix seconds); nothing in this module reads a clock.
+//! Not here: to whom a certificate belongs, which authority is trusted for what, where keys are
+//! stored, and response formats. Callers pass the time (unix seconds); nothing in this module reads
+//! a clock.
 //!
-//! Start at [`Material::generate`] (the keys and certificates of a controller) and [`Authority`] (what issues certificates with them).
-//! [`Verification`] judges a certificate that a client presents; [`tls`] configures the handshake in which it is presented.
+//! Start at [`Material::generate`] (the keys and certificates of a controller) and [`Authority`]
+//! (what issues certificates with them). [`Verification`] judges a certificate that a client
+//! presents; [`tls`] configures the handshake in which it is presented.
 //!
-//! Invariant: no type of this module prints a private key or the text of a certificate in `Debug`, and foreign bytes give
-//! an [`Error`], never a panic.
+//! Invariant: no type of this module prints a private key or the text of a certificate in `Debug`,
+//! and foreign bytes give an [`Error`], never a panic.
 
 mod adoption;
 mod alternative_names;

@@ -1,7 +1,8 @@
 //! Distinguished names, stored as their original bytes.
 //!
-//! A name is compared, copied and issued byte for byte. Parsing it into attributes and writing it again would lose
-//! string types, repeated attributes (two `OU`s are common) and unknown attributes.
+//! A name is compared, copied and issued byte for byte. Parsing it into attributes and writing it
+//! again would lose string types, repeated attributes (two `OU`s are common) and unknown
+//! attributes.
 
 use super::der::{self, SEQUENCE, SET, UTF8_STRING};
 use super::{Error, Result};
@@ -9,7 +10,8 @@ use data_encoding::HEXLOWER;
 use std::fmt;
 use x509_parser::asn1_rs::{FromDer, Oid};
 
-/// The attribute types with a short name in RFC 4514 section 3 (and before it RFC 2253) and in Go's `crypto/x509`.
+/// The attribute types with a short name in RFC 4514 section 3 (and before it RFC 2253) and in Go's
+/// `crypto/x509`.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
     (COMMON_NAME, "CN"),
     (&[0x55, 4, 5], "SERIALNUMBER"),
@@ -20,12 +22,19 @@ const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 10], "O"),
     (&[0x55, 4, 11], "OU"),
     (&[0x55, 4, 17], "POSTALCODE"),
-    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1], "UID"),
-    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
+    (
+        &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1],
+        "UID",
+    ),
+    (
+        &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25],
+        "DC",
+    ),
 ];
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
-/// A distinguished name: the DER of an RFC 5280 `Name`. `Display` writes it in the format of RFC 2253, last part first.
+/// A distinguished name: the DER of an RFC 5280 `Name`. `Display` writes it in the format of RFC
+/// 2253, last part first.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name(Vec<u8>);
 
@@ -54,13 +63,23 @@ impl Name {
     /// The common name; the last one if there are several.
     pub fn common_name(&self) -> Option<String> {
         let parts = self.parts().ok()?;
-        parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).next_back()
+        parts
+            .iter()
+            .flatten()
+            .filter(|(kind, _)| *kind == COMMON_NAME)
+            .filter_map(|(_, value)| text(value))
+            .next_back()
     }
 
     /// All common names; empty if the name cannot be read.
     pub(crate) fn common_names(&self) -> Vec<String> {
         let parts = self.parts().unwrap_or_default();
-        parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).collect()
+        parts
+            .iter()
+            .flatten()
+            .filter(|(kind, _)| *kind == COMMON_NAME)
+            .filter_map(|(_, value)| text(value))
+            .collect()
     }
 
     /// The same name with only this common name.
@@ -70,8 +89,11 @@ impl Name {
     pub fn with_common_name(&self, common_name: &str) -> Result<Self> {
         let mut kept = Vec::new();
         for part in self.parts()? {
-            let others: Vec<u8> =
-                part.iter().filter(|(kind, _)| *kind != COMMON_NAME).flat_map(|(kind, value)| attribute(kind, value)).collect();
+            let others: Vec<u8> = part
+                .iter()
+                .filter(|(kind, _)| *kind != COMMON_NAME)
+                .flat_map(|(kind, value)| attribute(kind, value))
+                .collect();
             if !others.is_empty() {
                 kept.extend(der::element(SET, &others));
             }
@@ -82,7 +104,10 @@ impl Name {
 
     /// The relative distinguished names in order, each with its attributes.
     fn parts(&self) -> Result<Vec<Vec<Attribute<'_>>>> {
-        der::inside(SEQUENCE, &self.0)?.into_iter().map(|part| der::inside(SET, part)?.into_iter().map(read).collect()).collect()
+        der::inside(SEQUENCE, &self.0)?
+            .into_iter()
+            .map(|part| der::inside(SET, part)?.into_iter().map(read).collect())
+            .collect()
     }
 }
 
@@ -94,11 +119,17 @@ fn read(attribute: &[u8]) -> Result<Attribute<'_>> {
 }
 
 fn attribute(kind: &[u8], value: &[u8]) -> Vec<u8> {
-    der::element(SEQUENCE, &[&der::element(der::OBJECT_IDENTIFIER, kind), value].concat())
+    der::element(
+        SEQUENCE,
+        &[&der::element(der::OBJECT_IDENTIFIER, kind), value].concat(),
+    )
 }
 
 fn common(name: &str) -> Vec<u8> {
-    der::element(SET, &attribute(COMMON_NAME, &der::element(UTF8_STRING, name.as_bytes())))
+    der::element(
+        SET,
+        &attribute(COMMON_NAME, &der::element(UTF8_STRING, name.as_bytes())),
+    )
 }
 
 /// The text of a string value; `None` for other types and for invalid bytes.
@@ -111,8 +142,14 @@ fn text(value: &[u8]) -> Option<String> {
         0x14 => Some(content.iter().map(|byte| char::from(*byte)).collect()),
         // BMP: UTF-16, big endian
         0x1e if content.len() % 2 == 0 => {
-            let units = content.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
-            char::decode_utf16(units).collect::<std::result::Result<_, _>>().ok()
+            let units = content
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|unit| u16::from_be_bytes(*unit));
+            char::decode_utf16(units)
+                .collect::<std::result::Result<_, _>>()
+                .ok()
         }
         _ => None,
     }
@@ -121,7 +158,11 @@ fn text(value: &[u8]) -> Option<String> {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts().unwrap_or_default();
-        let written: Vec<String> = parts.iter().rev().map(|part| part.iter().map(show).collect::<Vec<_>>().join("+")).collect();
+        let written: Vec<String> = parts
+            .iter()
+            .rev()
+            .map(|part| part.iter().map(show).collect::<Vec<_>>().join("+"))
+            .collect();
         f.write_str(&written.join(","))
     }
 }
@@ -132,9 +173,13 @@ impl fmt::Debug for Name {
     }
 }
 
-/// RFC 2253 section 2.4: short name and text if both are known, otherwise number and the bytes of the element.
+/// RFC 2253 section 2.4: short name and text if both are known, otherwise number and the bytes of
+/// the element.
 fn show((kind, value): &Attribute<'_>) -> String {
-    let short = SHORT_NAMES.iter().find(|(known, _)| known == kind).map(|(_, short)| *short);
+    let short = SHORT_NAMES
+        .iter()
+        .find(|(known, _)| known == kind)
+        .map(|(_, short)| *short);
     match (short, text(value)) {
         (Some(short), Some(text)) => format!("{short}={}", escape(&text)),
         (Some(short), None) => format!("{short}=#{}", HEXLOWER.encode(value)),
@@ -144,7 +189,9 @@ fn show((kind, value): &Attribute<'_>) -> String {
 
 fn number(kind: &[u8]) -> String {
     let element = der::element(der::OBJECT_IDENTIFIER, kind);
-    Oid::from_der(&element).map(|(_, oid)| oid.to_id_string()).unwrap_or_default()
+    Oid::from_der(&element)
+        .map(|(_, oid)| oid.to_id_string())
+        .unwrap_or_default()
 }
 
 fn escape(text: &str) -> String {

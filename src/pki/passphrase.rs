@@ -1,5 +1,5 @@
-//! The key derived from a passphrase with scrypt (RFC 7914), which makes every guess as expensive as the derivation
-//! itself.
+//! The key derived from a passphrase with scrypt (RFC 7914), which makes every guess as expensive
+//! as the derivation itself.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use zeroize::Zeroizing;
 
 use super::{Error, Result, Seal, random};
 
-/// log2 of scrypt's N, its block size and its parallelism: 64 MiB, and eight times the work of a password hash (OWASP's
-/// Password Storage Cheat Sheet requires at least this much).
+/// log2 of scrypt's N, its block size and its parallelism: 64 MiB, and eight times the work of a
+/// password hash (OWASP's Password Storage Cheat Sheet requires at least this much).
 const COST: u8 = 16;
 const BLOCKS: u32 = 8;
 const LANES: u32 = 2;
-/// The highest cost accepted from a file. This program never writes a higher one, and deriving a key at such a cost could exhaust the
-/// memory.
+/// The highest cost accepted from a file. This program never writes a higher one, and deriving a
+/// key at such a cost could exhaust the memory.
 const HIGHEST_COST: u8 = 20;
 const PROOF: &str = "passphrase";
 
@@ -67,7 +67,8 @@ impl Derivation {
     /// Derives the key again.
     ///
     /// # Errors
-    /// [`Error::BadSignature`] for a wrong passphrase; [`Error::Unsupported`] for a cost that we do not use.
+    /// [`Error::BadSignature`] for a wrong passphrase; [`Error::Unsupported`] for a cost that we do
+    /// not use.
     pub fn seal(&self, passphrase: &Passphrase) -> Result<Seal> {
         let seal = key(passphrase, self.cost, &self.salt)?;
         seal.open(PROOF, &self.proof).map(|_| seal)
@@ -76,8 +77,16 @@ impl Derivation {
 
 fn key(passphrase: &Passphrase, cost: u8, salt: &[u8]) -> Result<Seal> {
     let unsupported = Error::Unsupported("cost of a passphrase".into());
-    let params = Some(cost).filter(|cost| *cost <= HIGHEST_COST).and_then(|cost| Params::new(cost, BLOCKS, LANES).ok());
+    let params = Some(cost)
+        .filter(|cost| *cost <= HIGHEST_COST)
+        .and_then(|cost| Params::new(cost, BLOCKS, LANES).ok());
     let mut key = Zeroizing::new([0; Seal::KEY_BYTES]);
-    scrypt(passphrase.0.as_bytes(), salt, &params.ok_or(unsupported)?, key.as_mut()).map_err(|_| Error::BadKey)?;
+    scrypt(
+        passphrase.0.as_bytes(),
+        salt,
+        &params.ok_or(unsupported)?,
+        key.as_mut(),
+    )
+    .map_err(|_| Error::BadKey)?;
     Seal::new(key.as_ref())
 }

@@ -1,4 +1,5 @@
-//! PEM (RFC 7468) with positions, because callers care about text before, between and after the blocks.
+//! PEM (RFC 7468) with positions, because callers care about text before, between and after the
+//! blocks.
 
 use super::{Error, Result};
 use ::pem::{EncodeConfig, LineEnding, Pem};
@@ -13,7 +14,8 @@ pub(super) fn first(text: &str) -> Result<(Pem, &str)> {
     Ok((::pem::parse(block).map_err(|_| Error::NoPem)?, rest))
 }
 
-/// All blocks, at least one. Text before the first is skipped; only white space may be between and after them.
+/// All blocks, at least one. Text before the first is skipped; only white space may be between and
+/// after them.
 pub(super) fn all(text: &str) -> Result<Vec<Pem>> {
     let (block, mut rest) = first(text)?;
     let mut blocks = vec![block];
@@ -28,7 +30,8 @@ pub(super) fn all(text: &str) -> Result<Vec<Pem>> {
     Ok(blocks)
 }
 
-/// All blocks, at least one, in the text of a file that an operator named: any text may be around them (RFC 7468 section 2).
+/// All blocks, at least one, in the text of a file that an operator named: any text may be around
+/// them (RFC 7468 section 2).
 pub(super) fn in_file(text: &str) -> Result<Vec<Pem>> {
     let (block, mut rest) = first(text)?;
     let mut blocks = vec![block];
@@ -50,7 +53,10 @@ pub(super) fn only(text: &str) -> Result<Pem> {
 
 /// One block; every line ends with a line feed.
 pub(super) fn write(label: &str, der: &[u8]) -> String {
-    ::pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
+    ::pem::encode_config(
+        &Pem::new(label, der),
+        EncodeConfig::new().set_line_ending(LineEnding::LF),
+    )
 }
 
 fn cut(text: &str) -> Option<(&str, &str)> {

@@ -1,5 +1,5 @@
-//! The certificates-only form of PKCS#7 (RFC 5652 section 5, "degenerate"), in which EST serves authorities (RFC 7030
-//! section 4.1.3).
+//! The certificates-only form of PKCS#7 (RFC 5652 section 5, "degenerate"), in which EST serves
+//! authorities (RFC 7030 section 4.1.3).
 
 use super::Certificate;
 use super::chain::authorities;
@@ -14,10 +14,13 @@ const FIRST: u8 = 0xa0;
 const SECOND: u8 = 0xa1;
 const LINE: usize = 64;
 
-/// The authorities among `certificates`, without duplicates, as a DER ContentInfo without content, revocation lists or
-/// signers.
+/// The authorities among `certificates`, without duplicates, as a DER ContentInfo without content,
+/// revocation lists or signers.
 pub fn certificates_only(certificates: &[Certificate]) -> Vec<u8> {
-    let mut ders: Vec<&[u8]> = authorities(certificates).into_iter().map(|authority| authority.der().as_ref()).collect();
+    let mut ders: Vec<&[u8]> = authorities(certificates)
+        .into_iter()
+        .map(|authority| authority.der().as_ref())
+        .collect();
     ders.sort_unstable(); // DER order of a SET OF
     let signed_data = [
         element(INTEGER, &[1]),
@@ -28,11 +31,14 @@ pub fn certificates_only(certificates: &[Certificate]) -> Vec<u8> {
         element(SET, &[]),
     ];
     let content = element(FIRST, &element(SEQUENCE, &signed_data.concat()));
-    element(SEQUENCE, &[element(OBJECT_IDENTIFIER, SIGNED_DATA), content].concat())
+    element(
+        SEQUENCE,
+        &[element(OBJECT_IDENTIFIER, SIGNED_DATA), content].concat(),
+    )
 }
 
-/// [`certificates_only`] as the body of an EST response: base64 in lines of 64 characters, separated by line feeds,
-/// without a final line feed.
+/// [`certificates_only`] as the body of an EST response: base64 in lines of 64 characters,
+/// separated by line feeds, without a final line feed.
 pub fn certificates_only_base64(certificates: &[Certificate]) -> String {
     let text = STANDARD.encode(certificates_only(certificates));
     let mut out = String::with_capacity(text.len() + text.len() / LINE);

@@ -6,7 +6,15 @@ use super::{Error, Result};
 /// Wraps a key in its own format as PKCS#8.
 pub(super) fn wrapped(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let version = der::element(INTEGER, &[0]);
-    der::element(SEQUENCE, &[version, der::element(SEQUENCE, algorithm), der::element(OCTET_STRING, key)].concat())
+    der::element(
+        SEQUENCE,
+        &[
+            version,
+            der::element(SEQUENCE, algorithm),
+            der::element(OCTET_STRING, key),
+        ]
+        .concat(),
+    )
 }
 
 /// The content of the algorithm identifier of a key.

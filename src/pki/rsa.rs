@@ -1,8 +1,9 @@
 //! Generation of an RSA key, which ring does not support.
 //!
-//! The server's key has to be RSA: the C library of most clients in use verifies enrollment tokens with RS256 only. The
-//! two primes come from `crypto-primes`; the rest is the arithmetic of RFC 8017 section 3.2. It runs once in the life
-//! of a controller, on its own host, so that its timing reveals nothing. ring checks the whole key when it reads it.
+//! The server's key has to be RSA: the C library of most clients in use verifies enrollment tokens
+//! with RS256 only. The two primes come from `crypto-primes`; the rest is the arithmetic of RFC
+//! 8017 section 3.2. It runs once in the life of a controller, on its own host, so that its timing
+//! reveals nothing. ring checks the whole key when it reads it.
 
 use super::der::{self, INTEGER, OBJECT_IDENTIFIER, SEQUENCE};
 use super::{Error, Result, pkcs8::wrapped};
@@ -23,7 +24,21 @@ use std::convert::Infallible;
 const BITS: u32 = 2048;
 const PUBLIC_EXPONENT: u32 = 65_537;
 /// rsaEncryption (RFC 8017), with the NULL for no parameters.
-pub(super) const ALGORITHM: &[u8] = &[OBJECT_IDENTIFIER, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+pub(super) const ALGORITHM: &[u8] = &[
+    OBJECT_IDENTIFIER,
+    0x09,
+    0x2a,
+    0x86,
+    0x48,
+    0x86,
+    0xf7,
+    0x0d,
+    0x01,
+    0x01,
+    0x01,
+    0x05,
+    0x00,
+];
 
 /// A new key of 2048 bits as PKCS#8 (RFC 5958).
 ///
@@ -38,21 +53,46 @@ pub(super) fn generate() -> Result<Vec<u8>> {
     let unlucky = || Error::Internal("unusable primes".into());
     let d = e.modinv(&(&p1 * &q1)).ok_or_else(unlucky)?;
     let coefficient = q.modinv(&p).ok_or_else(unlucky)?;
-    let numbers = [&(&p * &q), &e, &d, &p, &q, &(&d % &p1), &(&d % &q1), &coefficient].map(integer);
-    let key = der::element(SEQUENCE, &[integer(&BigUint::default()), numbers.concat()].concat());
+    let numbers = [
+        &(&p * &q),
+        &e,
+        &d,
+        &p,
+        &q,
+        &(&d % &p1),
+        &(&d % &q1),
+        &coefficient,
+    ]
+    .map(integer);
+    let key = der::element(
+        SEQUENCE,
+        &[integer(&BigUint::default()), numbers.concat()].concat(),
+    );
     Ok(wrapped(ALGORITHM, &key))
 }
 
-/// A random prime with half the bits of the modulus, usable with the public exponent. Both top bits are set, so that
-/// the product of two has all bits.
+/// A random prime with half the bits of the modulus, usable with the public exponent. Both top bits
+/// are set, so that the product of two has all bits.
 fn prime() -> Result<BigUint> {
-    let mut source = Source { random: SystemRandom::new(), failed: false };
+    let mut source = Source {
+        random: SystemRandom::new(),
+        failed: false,
+    };
     let internal = |reason: &str| Error::Internal(format!("a prime: {reason}"));
-    let fits = |candidate: &U1024| number(candidate) % PUBLIC_EXPONENT != BigUint::from(1_u32) && is_prime(Flavor::Any, candidate);
-    let sieve = SmallFactorsSieveFactory::new(Flavor::Any, BITS / 2, SetBits::TwoMsb).map_err(|e| internal(&e.to_string()))?;
-    let found = sieve_and_find(&mut source, sieve, |_, candidate| fits(candidate)).map_err(|e| internal(&e.to_string()))?;
+    let fits = |candidate: &U1024| {
+        number(candidate) % PUBLIC_EXPONENT != BigUint::from(1_u32)
+            && is_prime(Flavor::Any, candidate)
+    };
+    let sieve = SmallFactorsSieveFactory::new(Flavor::Any, BITS / 2, SetBits::TwoMsb)
+        .map_err(|e| internal(&e.to_string()))?;
+    let found = sieve_and_find(&mut source, sieve, |_, candidate| fits(candidate))
+        .map_err(|e| internal(&e.to_string()))?;
     let prime = found.ok_or_else(|| internal("none found"))?;
-    if source.failed { Err(internal("no randomness")) } else { Ok(number(&prime)) }
+    if source.failed {
+        Err(internal("no randomness"))
+    } else {
+        Ok(number(&prime))
+    }
 }
 
 fn number(value: &U1024) -> BigUint {
@@ -62,7 +102,11 @@ fn number(value: &U1024) -> BigUint {
 /// A DER integer of a value that is not negative.
 fn integer(value: &BigUint) -> Vec<u8> {
     let bytes = value.to_bytes_be();
-    let padding: &[u8] = if bytes.first().is_some_and(|first| *first >= 0x80) { &[0] } else { &[] };
+    let padding: &[u8] = if bytes.first().is_some_and(|first| *first >= 0x80) {
+        &[0]
+    } else {
+        &[]
+    };
     der::element(INTEGER, &[padding, &bytes].concat())
 }
 

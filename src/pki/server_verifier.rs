@@ -1,9 +1,11 @@
-//! Verification of the certificate of a server that the controller connects to, such as the endpoint of a key set.
+//! Verification of the certificate of a server that the controller connects to, such as the
+//! endpoint of a key set.
 //!
-//! webpki verifies everything except two points: a certificate above the leaf must have `keyCertSign` if it has a key
-//! usage extension (RFC 5280 section 4.2.1.3), and it must have no critical extension that is not processed here. Those
-//! between the leaf and the anchor are checked again for that, as in `verification.rs`. An anchor that may not sign
-//! certificates is not trusted.
+//! webpki verifies everything except two points: a certificate above the leaf must have
+//! `keyCertSign` if it has a key usage extension (RFC 5280 section 4.2.1.3), and it must have no
+//! critical extension that is not processed here. Those between the leaf and the anchor are checked
+//! again for that, as in `verification.rs`. An anchor that may not sign certificates is not
+//! trusted.
 
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
@@ -26,10 +28,16 @@ pub struct ServerVerifier {
 impl ServerVerifier {
     /// Trusts these. Those that cannot be read, or may not sign, are left out.
     pub fn new(trusted: &[CertificateDer<'_>]) -> Self {
-        let signs = |der: &&CertificateDer<'_>| Certificate::from_der(der).is_ok_and(|anchor| anchor.may_sign());
-        let anchor = |der: &CertificateDer<'_>| Some(webpki::anchor_from_trusted_cert(der).ok()?.to_owned());
+        let signs = |der: &&CertificateDer<'_>| {
+            Certificate::from_der(der).is_ok_and(|anchor| anchor.may_sign())
+        };
+        let anchor =
+            |der: &CertificateDer<'_>| Some(webpki::anchor_from_trusted_cert(der).ok()?.to_owned());
         let anchors = trusted.iter().filter(signs).filter_map(anchor).collect();
-        Self { anchors, algorithms: ring::default_provider().signature_verification_algorithms }
+        Self {
+            anchors,
+            algorithms: ring::default_provider().signature_verification_algorithms,
+        }
     }
 
     fn judge(
@@ -40,12 +48,24 @@ impl ServerVerifier {
         now: UnixTime,
     ) -> Result<(), webpki::Error> {
         let leaf = EndEntityCert::try_from(leaf)?;
-        let signs = |der: CertificateDer<'_>| Certificate::from_der(&der).is_ok_and(|between| between.may_anchor(0));
+        let signs = |der: CertificateDer<'_>| {
+            Certificate::from_der(&der).is_ok_and(|between| between.may_anchor(0))
+        };
         let bound = |path: &VerifiedPath<'_>| {
-            let may_sign = path.intermediate_certificates().all(|between| signs(between.der()));
+            let may_sign = path
+                .intermediate_certificates()
+                .all(|between| signs(between.der()));
             may_sign.then_some(()).ok_or(webpki::Error::UnknownIssuer)
         };
-        leaf.verify_for_usage(&ALGORITHMS, &self.anchors, between, now, KeyUsage::server_auth(), None, Some(&bound))?;
+        leaf.verify_for_usage(
+            &ALGORITHMS,
+            &self.anchors,
+            between,
+            now,
+            KeyUsage::server_auth(),
+            None,
+            Some(&bound),
+        )?;
         leaf.verify_is_valid_for_subject_name(name)
     }
 }
@@ -59,7 +79,8 @@ impl ServerCertVerifier for ServerVerifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge(leaf, between, name, now).map_err(|refused| Error::InvalidCertificate(refusal(refused)))?;
+        self.judge(leaf, between, name, now)
+            .map_err(|refused| Error::InvalidCertificate(refusal(refused)))?;
         Ok(ServerCertVerified::assertion())
     }
 

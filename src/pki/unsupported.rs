@@ -1,4 +1,5 @@
-//! Names for what is not supported: kinds of keys and signature algorithms, by their object identifiers. They are for errors only.
+//! Names for what is not supported: kinds of keys and signature algorithms, by their object
+//! identifiers. They are for errors only.
 
 use super::Error;
 use super::der::{self, SEQUENCE};
@@ -52,10 +53,16 @@ const SIGNATURES: &[(&str, &str)] = &[
     ("2.16.840.1.101.3.4.3.19", "ML-DSA-87"),
 ];
 
-/// The error about a kind of key. `algorithm` is the content of its algorithm identifier (RFC 5280 section 4.1.1.2).
+/// The error about a kind of key. `algorithm` is the content of its algorithm identifier (RFC 5280
+/// section 4.1.1.2).
 pub(super) fn key(algorithm: &[u8]) -> Error {
-    let Some((algorithm, parameter)) = identifiers(algorithm) else { return Error::BadDer };
-    let named = [parameter.as_deref(), Some(algorithm.as_str())].into_iter().flatten().find_map(|id| name_in(KEYS, id));
+    let Some((algorithm, parameter)) = identifiers(algorithm) else {
+        return Error::BadDer;
+    };
+    let named = [parameter.as_deref(), Some(algorithm.as_str())]
+        .into_iter()
+        .flatten()
+        .find_map(|id| name_in(KEYS, id));
     Error::Unsupported(match named {
         Some(name) => format!("a key {name}").into(),
         None => format!("a key of the algorithm {}", parameter.unwrap_or(algorithm)).into(),
@@ -64,26 +71,39 @@ pub(super) fn key(algorithm: &[u8]) -> Error {
 
 /// The error about a signature algorithm. `algorithm` is the content of its identifier.
 pub(super) fn signature(algorithm: &[u8]) -> Error {
-    let Some((algorithm, _)) = identifiers(algorithm) else { return Error::BadDer };
-    Error::Unsupported(match name_in(OLD_SIGNATURES, &algorithm).or_else(|| name_in(SIGNATURES, &algorithm)) {
-        Some(name) => format!("a signature with {name}").into(),
-        None => format!("a signature with the algorithm {algorithm}").into(),
-    })
+    let Some((algorithm, _)) = identifiers(algorithm) else {
+        return Error::BadDer;
+    };
+    Error::Unsupported(
+        match name_in(OLD_SIGNATURES, &algorithm).or_else(|| name_in(SIGNATURES, &algorithm)) {
+            Some(name) => format!("a signature with {name}").into(),
+            None => format!("a signature with the algorithm {algorithm}").into(),
+        },
+    )
 }
 
-/// Whether this is an algorithm with which old roots have signed themselves, although they sign differently today.
+/// Whether this is an algorithm with which old roots have signed themselves, although they sign
+/// differently today.
 pub(super) fn is_old_signature(algorithm: &[u8]) -> bool {
-    identifiers(algorithm).is_some_and(|(algorithm, _)| name_in(OLD_SIGNATURES, &algorithm).is_some())
+    identifiers(algorithm)
+        .is_some_and(|(algorithm, _)| name_in(OLD_SIGNATURES, &algorithm).is_some())
 }
 
 fn name_in(table: &[(&str, &'static str)], id: &str) -> Option<&'static str> {
-    table.iter().find(|(known, _)| *known == id).map(|(_, name)| *name)
+    table
+        .iter()
+        .find(|(known, _)| *known == id)
+        .map(|(_, name)| *name)
 }
 
 /// The object identifiers of the algorithm and of its parameter, if that is one, with dots.
 fn identifiers(algorithm: &[u8]) -> Option<(String, Option<String>)> {
     let whole = der::element(SEQUENCE, algorithm);
     let (_, read) = AlgorithmIdentifier::from_der(&whole).ok()?;
-    let parameter = read.parameters.as_ref().and_then(|parameter| parameter.as_oid().ok()).map(|id| id.to_id_string());
+    let parameter = read
+        .parameters
+        .as_ref()
+        .and_then(|parameter| parameter.as_oid().ok())
+        .map(|id| id.to_id_string());
     Some((read.algorithm.to_id_string(), parameter))
 }

@@ -1,7 +1,8 @@
 //! A queue of API sessions, ordered by the time at which their access may next end by time alone.
 //!
-//! An API session is in the queue at most once, with the first of its times that is in the future. Invariant: while [`MfaTimeouts`] agree with the
-//! posture checks, the queue contains the next time of every API session.
+//! An API session is in the queue at most once, with the first of its times that is in the future.
+//! Invariant: while [`MfaTimeouts`] agree with the posture checks, the queue contains the next time
+//! of every API session.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,18 +24,31 @@ pub(crate) struct MfaTimeouts {
 }
 
 impl MfaTimeouts {
-    /// The first time later than `after` at which time alone may make a check fail; by the steady clock.
+    /// The first time later than `after` at which time alone may make a check fail; by the steady
+    /// clock.
     fn next(&self, mfa_state: SessionMfaState, after: Timestamp) -> Option<Timestamp> {
         let code = mfa_state.passed_at.and_then(|at| {
             // A code is valid up to and including the last millisecond of its time.
-            let end = |seconds: u64| at.steady().plus(Duration::from_secs(seconds)).plus(Duration::from_millis(1));
+            let end = |seconds: u64| {
+                at.steady()
+                    .plus(Duration::from_secs(seconds))
+                    .plus(Duration::from_millis(1))
+            };
             let passed = after.since(at.steady()).as_secs().saturating_sub(1);
-            self.timeouts.range(passed..).map(|seconds| end(*seconds)).find(|end| *end > after)
+            self.timeouts
+                .range(passed..)
+                .map(|seconds| end(*seconds))
+                .find(|end| *end > after)
         });
         let woken = mfa_state.woken_at.filter(|_| self.on_wake);
         let unlocked = mfa_state.unlocked_at.filter(|_| self.on_unlock);
-        let events = woken.into_iter().chain(unlocked).map(|at| at.steady().plus(Duration::from_secs(GRACE.unsigned_abs())));
-        code.into_iter().chain(events.filter(|end| *end > after)).min()
+        let events = woken
+            .into_iter()
+            .chain(unlocked)
+            .map(|at| at.steady().plus(Duration::from_secs(GRACE.unsigned_abs())));
+        code.into_iter()
+            .chain(events.filter(|end| *end > after))
+            .min()
     }
 }
 
@@ -55,12 +69,22 @@ impl Deadlines {
         present: impl Iterator<Item = (&'p str, &'p str, SessionMfaState)>,
         now: Timestamp,
     ) {
-        *self = Self { terms, ..Self::default() };
-        present.for_each(|(identity, session, mfa_state)| self.set(identity, session, mfa_state, now));
+        *self = Self {
+            terms,
+            ..Self::default()
+        };
+        present
+            .for_each(|(identity, session, mfa_state)| self.set(identity, session, mfa_state, now));
     }
 
     /// Puts an API session of an identity into the queue, at its next time, if there is one.
-    pub(crate) fn set(&mut self, identity: &str, session: &str, mfa_state: SessionMfaState, now: Timestamp) {
+    pub(crate) fn set(
+        &mut self,
+        identity: &str,
+        session: &str,
+        mfa_state: SessionMfaState,
+        now: Timestamp,
+    ) {
         self.forget(session);
         if let Some(end) = self.terms.next(mfa_state, now) {
             let session: Arc<str> = session.into();
@@ -81,13 +105,21 @@ impl Deadlines {
         self.queue.first().map(|(end, _)| *end)
     }
 
-    /// Removes the API sessions whose time has passed and returns their identities. Each session returns to the queue at its next time.
-    /// `presence` is called only for these sessions.
-    pub(crate) fn take(&mut self, now: Timestamp, mfa_state: impl Fn(&str, &str) -> Option<SessionMfaState>) -> BTreeSet<Arc<str>> {
+    /// Removes the API sessions whose time has passed and returns their identities. Each session
+    /// returns to the queue at its next time. `presence` is called only for these sessions.
+    pub(crate) fn take(
+        &mut self,
+        now: Timestamp,
+        mfa_state: impl Fn(&str, &str) -> Option<SessionMfaState>,
+    ) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();
         while self.next().is_some_and(|end| end <= now) {
-            let Some((_, session)) = self.queue.pop_first() else { break };
-            let Some((_, identity)) = self.places.remove(&session) else { continue };
+            let Some((_, session)) = self.queue.pop_first() else {
+                break;
+            };
+            let Some((_, identity)) = self.places.remove(&session) else {
+                continue;
+            };
             if let Some(mfa_state) = mfa_state(&identity, &session) {
                 self.set(&identity, &session, mfa_state, now);
             }
@@ -113,29 +145,50 @@ mod tests {
     }
 
     fn passed(seconds: u64) -> SessionMfaState {
-        SessionMfaState { passed_at: Some(CalendarTime::at(at(seconds))), ..SessionMfaState::default() }
+        SessionMfaState {
+            passed_at: Some(CalendarTime::at(at(seconds))),
+            ..SessionMfaState::default()
+        }
     }
 
     #[test]
     fn only_due_sessions_are_examined() {
-        let mut deadlines =
-            Deadlines { terms: MfaTimeouts { timeouts: [60, 600].into(), ..MfaTimeouts::default() }, ..Deadlines::default() };
+        let mut deadlines = Deadlines {
+            terms: MfaTimeouts {
+                timeouts: [60, 600].into(),
+                ..MfaTimeouts::default()
+            },
+            ..Deadlines::default()
+        };
         for number in 0..10_000 {
-            deadlines.set(&format!("identity {number}"), &format!("session {number}"), passed(number), BEGIN);
+            deadlines.set(
+                &format!("identity {number}"),
+                &format!("session {number}"),
+                passed(number),
+                BEGIN,
+            );
         }
         let asked = Cell::new(0);
         let mfa_state = |_: &str, session: &str| {
             asked.set(asked.get() + 1);
-            session.strip_prefix("session ").map(|number| passed(number.parse().unwrap()))
+            session
+                .strip_prefix("session ")
+                .map(|number| passed(number.parse().unwrap()))
         };
-        assert_eq!(deadlines.next(), Some(at(60).plus(Duration::from_millis(1))));
+        assert_eq!(
+            deadlines.next(),
+            Some(at(60).plus(Duration::from_millis(1)))
+        );
         assert!(deadlines.take(at(60), mfa_state).is_empty() && asked.get() == 0);
         assert_eq!(deadlines.take(at(62), mfa_state).len(), 2);
         assert_eq!(asked.get(), 2);
         // The two are in the queue again, for the longer timeout.
         assert_eq!(deadlines.queue.len(), 10_000);
         deadlines.forget("session 3");
-        assert_eq!((deadlines.queue.len(), deadlines.places.len()), (9_999, 9_999));
+        assert_eq!(
+            (deadlines.queue.len(), deadlines.places.len()),
+            (9_999, 9_999)
+        );
     }
 
     proptest! {

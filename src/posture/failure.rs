@@ -13,8 +13,8 @@ use super::{
 use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{
-        ApiSession, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service, ServicePolicy,
-        TypedLookup,
+        ApiSession, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement,
+        Record, Semantic, Service, ServicePolicy, TypedLookup,
         endpoint_report::Process,
         posture_requirement::{Process as Wanted, ProcessMulti},
     },
@@ -33,12 +33,14 @@ pub struct FailedRequest {
     /// The requested right.
     pub(crate) session_type: PolicyType,
     pub when: Timestamp,
-    /// The policies that would have granted it, up to the first one that would make the request longer than 64 KiB.
+    /// The policies that would have granted it, up to the first one that would make the request
+    /// longer than 64 KiB.
     pub(crate) policy_failures: Vec<PolicyFailure>,
 }
 
 impl FailedRequest {
-    /// Drops the policies that do not fit into `limit` bytes of JSON. Returns the request with its length as JSON, in bytes.
+    /// Drops the policies that do not fit into `limit` bytes of JSON. Returns the request with its
+    /// length as JSON, in bytes.
     ///
     /// # Errors
     /// `Internal` if it has no JSON form, which is a defect.
@@ -59,7 +61,9 @@ impl FailedRequest {
 
 /// The length of a value as JSON, in bytes.
 fn json_bytes(value: &impl Serialize) -> Result<usize> {
-    serde_json::to_vec(value).map(|text| text.len()).map_err(|e| Error::Internal(format!("cannot write a failed request as JSON: {e}")))
+    serde_json::to_vec(value)
+        .map(|text| text.len())
+        .map_err(|e| Error::Internal(format!("cannot write a failed request as JSON: {e}")))
 }
 
 /// A policy with failing checks.
@@ -76,13 +80,20 @@ impl PolicyFailure {
     ///
     /// # Errors
     /// The policy cannot be read.
-    pub(crate) fn of(policy: &str, judged: &[EvaluatedCheck], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
+    pub(crate) fn of(
+        policy: &str,
+        judged: &[EvaluatedCheck],
+        evidence: &Evidence,
+        tx: &Read<'_>,
+    ) -> Result<Self> {
         let record = tx.find(&Id::<ServicePolicy>::from_text(policy))?;
         let failed = judged.iter().filter(|judged| !judged.verdict.passes);
         Ok(Self {
             policy_id: policy.to_owned(),
             policy_name: record.map(|policy| policy.spec.name).unwrap_or_default(),
-            checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence)).collect(),
+            checks: failed
+                .map(|judged| CheckFailure::of(&judged.check, evidence))
+                .collect(),
         })
     }
 }
@@ -102,7 +113,11 @@ impl CheckFailure {
     /// Why an endpoint fails a check.
     pub(crate) fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
         let why = FailureReason::of(&check.spec.demand, check.id.as_str(), evidence);
-        Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
+        Self {
+            posture_check_id: check.id.to_string(),
+            posture_check_name: check.spec.name.clone(),
+            why,
+        }
     }
 }
 
@@ -110,14 +125,26 @@ impl fmt::Display for CheckFailure {
     /// For people: the check, the reported value and the required value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shown, demanded) = self.why.words();
-        let shown = if shown.trim().is_empty() { "nothing" } else { shown.trim() };
-        write!(f, "{}: reported: {shown}; required: {demanded}", self.posture_check_name)
+        let shown = if shown.trim().is_empty() {
+            "nothing"
+        } else {
+            shown.trim()
+        };
+        write!(
+            f,
+            "{}: reported: {shown}; required: {demanded}",
+            self.posture_check_name
+        )
     }
 }
 
 impl Criteria {
     fn of(timeout: i64, evidence: &Evidence) -> Self {
-        let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.mfa_state;
+        let SessionMfaState {
+            passed_at,
+            woken_at,
+            unlocked_at,
+        } = evidence.mfa_state;
         let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         Self {
@@ -132,7 +159,11 @@ impl Criteria {
 
 /// The reported and the required value.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(tag = "postureCheckType", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "postureCheckType",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "camelCase"
+)]
 enum FailureReason {
     Os {
         actual_value: OsFound,
@@ -184,8 +215,18 @@ struct ProcessFound {
 
 impl ProcessFound {
     fn new(os_type: OsType, path: &str, process: &Process) -> Self {
-        let Process { is_running, hash, signers } = process.clone();
-        Self { os_type, path: path.to_owned(), is_running, hash, signer_fingerprints: signers }
+        let Process {
+            is_running,
+            hash,
+            signers,
+        } = process.clone();
+        Self {
+            os_type,
+            path: path.to_owned(),
+            is_running,
+            hash,
+            signer_fingerprints: signers,
+        }
     }
 }
 
@@ -200,8 +241,20 @@ struct CodeFound {
 }
 
 impl CodeFound {
-    fn of(CodeState { passed, timed_out, since_wake, since_unlock }: CodeState) -> Self {
-        Self { passed_mfa: passed, passed_on_unlock: since_unlock, passed_on_wake: since_wake, timed_out }
+    fn of(
+        CodeState {
+            passed,
+            timed_out,
+            since_wake,
+            since_unlock,
+        }: CodeState,
+    ) -> Self {
+        Self {
+            passed_mfa: passed,
+            passed_on_unlock: since_unlock,
+            passed_on_wake: since_wake,
+            timed_out,
+        }
     }
 }
 
@@ -221,30 +274,66 @@ impl FailureReason {
         let endpoint = &evidence.endpoint;
         match demand.clone() {
             PostureRequirement::Os { operating_systems } => {
-                let found = endpoint.os.as_ref().map(|os| OsFound { os_type: os.what.os_type.clone(), version: os.what.version.clone() });
-                Self::Os { actual_value: found.unwrap_or_default(), expected_value: operating_systems }
+                let found = endpoint.os.as_ref().map(|os| OsFound {
+                    os_type: os.what.os_type.clone(),
+                    version: os.what.version.clone(),
+                });
+                Self::Os {
+                    actual_value: found.unwrap_or_default(),
+                    expected_value: operating_systems,
+                }
             }
             PostureRequirement::Domain { domains } => {
                 let found = endpoint.domain.as_ref().map(|domain| domain.what.clone());
-                Self::Domain { actual_value: found.unwrap_or_default(), expected_value: domains }
+                Self::Domain {
+                    actual_value: found.unwrap_or_default(),
+                    expected_value: domains,
+                }
             }
             PostureRequirement::Mac { mac_addresses } => {
-                let found = endpoint.addresses.as_ref().map(|addresses| addresses.what.clone());
-                Self::Mac { actual_value: found.unwrap_or_default(), expected_value: mac_addresses }
+                let found = endpoint
+                    .addresses
+                    .as_ref()
+                    .map(|addresses| addresses.what.clone());
+                Self::Mac {
+                    actual_value: found.unwrap_or_default(),
+                    expected_value: mac_addresses,
+                }
             }
             PostureRequirement::Process { process } => {
                 let found = endpoint.process_for(check).cloned().unwrap_or_default();
-                Self::Process { actual_value: ProcessFound::new(process.os_type, &process.path, &found), expected_value: process }
+                Self::Process {
+                    actual_value: ProcessFound::new(process.os_type, &process.path, &found),
+                    expected_value: process,
+                }
             }
-            PostureRequirement::ProcessMulti { semantic, processes } => {
+            PostureRequirement::ProcessMulti {
+                semantic,
+                processes,
+            } => {
                 let found = |wanted: &ProcessMulti| {
-                    endpoint.process_at(&wanted.path).map(|seen| ProcessFound::new(wanted.os_type, &wanted.path, seen))
+                    endpoint
+                        .process_at(&wanted.path)
+                        .map(|seen| ProcessFound::new(wanted.os_type, &wanted.path, seen))
                 };
-                Self::ProcessMulti { actual_value: processes.iter().filter_map(found).collect(), expected_value: processes, semantic }
+                Self::ProcessMulti {
+                    actual_value: processes.iter().filter_map(found).collect(),
+                    expected_value: processes,
+                    semantic,
+                }
             }
-            PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
-                let expected_value =
-                    CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
+            PostureRequirement::Mfa {
+                timeout_seconds,
+                prompt_on_wake,
+                prompt_on_unlock,
+                ..
+            } => {
+                let expected_value = CodeFound {
+                    passed_mfa: true,
+                    passed_on_unlock: prompt_on_unlock,
+                    passed_on_wake: prompt_on_wake,
+                    timed_out: false,
+                };
                 Self::Mfa {
                     actual_value: CodeFound::of(CodeState::of(demand, evidence)),
                     expected_value,
@@ -258,24 +347,80 @@ impl FailureReason {
 impl FailureReason {
     /// The reported value, blank for none, and the required value, in words.
     fn words(&self) -> (String, String) {
-        let running = |of: &[ProcessFound]| of.iter().map(ProcessFound::words).collect::<Vec<_>>().join(", ");
+        let running = |of: &[ProcessFound]| {
+            of.iter()
+                .map(ProcessFound::words)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match self {
-            Self::Os { actual_value: OsFound { os_type, version }, expected_value } => {
-                (format!("{os_type} {version}"), either(expected_value.iter().map(system)))
+            Self::Os {
+                actual_value: OsFound { os_type, version },
+                expected_value,
+            } => (
+                format!("{os_type} {version}"),
+                either(expected_value.iter().map(system)),
+            ),
+            Self::Domain {
+                actual_value,
+                expected_value,
+            } => (actual_value.clone(), either(expected_value.iter().cloned())),
+            Self::Mac {
+                actual_value,
+                expected_value,
+            } => (
+                actual_value.join(", "),
+                either(expected_value.iter().cloned()),
+            ),
+            Self::Process {
+                actual_value,
+                expected_value:
+                    Wanted {
+                        path,
+                        hashes,
+                        signer_fingerprint,
+                        ..
+                    },
+            } => {
+                let signers = Some(signer_fingerprint)
+                    .filter(|signer| !signer.is_empty())
+                    .cloned();
+                (
+                    actual_value.words(),
+                    process(path, "running", hashes, signers.as_slice()),
+                )
             }
-            Self::Domain { actual_value, expected_value } => (actual_value.clone(), either(expected_value.iter().cloned())),
-            Self::Mac { actual_value, expected_value } => (actual_value.join(", "), either(expected_value.iter().cloned())),
-            Self::Process { actual_value, expected_value: Wanted { path, hashes, signer_fingerprint, .. } } => {
-                let signers = Some(signer_fingerprint).filter(|signer| !signer.is_empty()).cloned();
-                (actual_value.words(), process(path, "running", hashes, signers.as_slice()))
-            }
-            Self::ProcessMulti { actual_value, expected_value, semantic } => {
-                let wanted =
-                    expected_value.iter().map(|wanted| process(&wanted.path, "running", &wanted.hashes, &wanted.signer_fingerprints));
+            Self::ProcessMulti {
+                actual_value,
+                expected_value,
+                semantic,
+            } => {
+                let wanted = expected_value.iter().map(|wanted| {
+                    process(
+                        &wanted.path,
+                        "running",
+                        &wanted.hashes,
+                        &wanted.signer_fingerprints,
+                    )
+                });
                 let wanted: Vec<String> = wanted.collect();
-                (running(actual_value), wanted.join(if *semantic == Semantic::AllOf { " and " } else { " or " }))
+                (
+                    running(actual_value),
+                    wanted.join(if *semantic == Semantic::AllOf {
+                        " and "
+                    } else {
+                        " or "
+                    }),
+                )
             }
-            Self::Mfa { actual_value, expected_value, criteria } => (actual_value.words(criteria), expected_value.demand(criteria)),
+            Self::Mfa {
+                actual_value,
+                expected_value,
+                criteria,
+            } => (
+                actual_value.words(criteria),
+                expected_value.demand(criteria),
+            ),
         }
     }
 }
@@ -283,8 +428,17 @@ impl FailureReason {
 impl ProcessFound {
     fn words(&self) -> String {
         let hash = Some(&self.hash).filter(|hash| !hash.is_empty()).cloned();
-        let state = if self.is_running { "running" } else { "not running" };
-        process(&self.path, state, hash.as_slice(), &self.signer_fingerprints)
+        let state = if self.is_running {
+            "running"
+        } else {
+            "not running"
+        };
+        process(
+            &self.path,
+            state,
+            hash.as_slice(),
+            &self.signer_fingerprints,
+        )
     }
 }
 
@@ -294,30 +448,66 @@ impl CodeFound {
         if !self.passed_mfa {
             return "no one-time code".into();
         }
-        let old = if self.timed_out { format!(" of more than {} seconds ago", criteria.timeout_seconds) } else { String::new() };
-        let woken = if self.passed_on_wake { "" } else { ", none after waking up" };
-        let unlocked = if self.passed_on_unlock { "" } else { ", none after unlocking" };
+        let old = if self.timed_out {
+            format!(" of more than {} seconds ago", criteria.timeout_seconds)
+        } else {
+            String::new()
+        };
+        let woken = if self.passed_on_wake {
+            ""
+        } else {
+            ", none after waking up"
+        };
+        let unlocked = if self.passed_on_unlock {
+            ""
+        } else {
+            ", none after unlocking"
+        };
         format!("a one-time code{old}{woken}{unlocked}")
     }
 
     /// The required code, in words.
     fn demand(&self, criteria: &Criteria) -> String {
         let timeout = criteria.timeout_seconds;
-        let fresh = if timeout > 0 { format!(" of the last {timeout} seconds") } else { String::new() };
-        let woken = if self.passed_on_wake { ", again after waking up" } else { "" };
-        let unlocked = if self.passed_on_unlock { ", again after unlocking" } else { "" };
+        let fresh = if timeout > 0 {
+            format!(" of the last {timeout} seconds")
+        } else {
+            String::new()
+        };
+        let woken = if self.passed_on_wake {
+            ", again after waking up"
+        } else {
+            ""
+        };
+        let unlocked = if self.passed_on_unlock {
+            ", again after unlocking"
+        } else {
+            ""
+        };
         format!("a one-time code{fresh}{woken}{unlocked}")
     }
 }
 
 fn system(wanted: &OperatingSystem) -> String {
-    let versions = if wanted.versions.is_empty() { String::new() } else { format!(" ({})", wanted.versions.join(", ")) };
+    let versions = if wanted.versions.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", wanted.versions.join(", "))
+    };
     format!("{}{versions}", wanted.os_type.as_str())
 }
 
 fn process(path: &str, state: &str, hashes: &[String], signers: &[String]) -> String {
-    let hashes = if hashes.is_empty() { String::new() } else { format!(", hash {}", hashes.join(" or ")) };
-    let signers = if signers.is_empty() { String::new() } else { format!(", signed with {}", signers.join(" or ")) };
+    let hashes = if hashes.is_empty() {
+        String::new()
+    } else {
+        format!(", hash {}", hashes.join(" or "))
+    };
+    let signers = if signers.is_empty() {
+        String::new()
+    } else {
+        format!(", signed with {}", signers.join(" or "))
+    };
     format!("{path} {state}{hashes}{signers}")
 }
 

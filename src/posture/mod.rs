@@ -1,13 +1,15 @@
 //! Posture: what endpoints report about themselves, and how that affects their users' rights.
 //!
-//! Here: the state of each identity's endpoints ([`IdentityPosture`]), whether it satisfies a posture check (`evaluation.rs`, pure functions), the
-//! policies of a caller with their checks ([`PostureEvaluator`]), the requests that failed, and which sessions must end (`session_review.rs`). Not
-//! here: the content of a posture check (`entity/`), rights apart from posture (`access/`), when sessions are reviewed (`jobs.rs`). Start
-//! reading at [`Posture`].
+//! Here: the state of each identity's endpoints ([`IdentityPosture`]), whether it satisfies a
+//! posture check (`evaluation.rs`, pure functions), the policies of a caller with their checks
+//! ([`PostureEvaluator`]), the requests that failed, and which sessions must end
+//! (`session_review.rs`). Not here: the content of a posture check (`entity/`), rights apart from
+//! posture (`access/`), when sessions are reviewed (`jobs.rs`). Start reading at [`Posture`].
 //!
-//! Everything is judged from memory. What endpoints reported is also in the data file and survives a restart (`stored.rs`), because clients
-//! report a value only when it changes; failed requests are lost. Invariant: nothing is kept for an identity or API session that does not
-//! exist, and what is kept for each is bounded.
+//! Everything is judged from memory. What endpoints reported is also in the data file and survives
+//! a restart (`stored.rs`), because clients report a value only when it changes; failed requests
+//! are lost. Invariant: nothing is kept for an identity or API session that does not exist, and
+//! what is kept for each is bounded.
 
 mod deadlines;
 mod endpoint_state;
@@ -50,7 +52,8 @@ use crate::{
 
 /// The size of the cache of posture checks.
 const MAX_CHECKS: usize = 10_000;
-/// Failed requests kept per identity, and their total length as JSON in bytes; then the oldest are dropped.
+/// Failed requests kept per identity, and their total length as JSON in bytes; then the oldest are
+/// dropped.
 const MAX_FAILURES: usize = 100;
 const MAX_FAILURE_BYTES: usize = 256 << 10;
 /// The maximum length of a failed request as JSON, in bytes; policies that do not fit are left out.
@@ -69,7 +72,9 @@ impl Failures {
         self.requests.push_back((bytes, Arc::new(request)));
         self.bytes += bytes;
         while self.requests.len() > MAX_FAILURES || self.bytes > MAX_FAILURE_BYTES {
-            let Some((bytes, _)) = self.requests.pop_front() else { return };
+            let Some((bytes, _)) = self.requests.pop_front() else {
+                return;
+            };
             self.bytes -= bytes;
         }
     }
@@ -101,8 +106,9 @@ struct Memory {
 }
 
 impl Posture {
-    /// Starts with the reports in the file, within `limits`. Forgets deleted identities and API sessions. Calls `on_trigger` whenever a
-    /// committed change may have taken the right of sessions, now or at a later time; `access` is up to date by then.
+    /// Starts with the reports in the file, within `limits`. Forgets deleted identities and API
+    /// sessions. Calls `on_trigger` whenever a committed change may have taken the right of
+    /// sessions, now or at a later time; `access` is up to date by then.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -117,7 +123,10 @@ impl Posture {
         let on_trigger: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(on_trigger);
         let (restoration, memory) = store.read(|tx| {
             let restoration = tx.restoration()?;
-            Ok((restoration, Memory::stored(tx, restoration, limits.processes, clock.calendar_now())?))
+            Ok((
+                restoration,
+                Memory::stored(tx, restoration, limits.processes, clock.calendar_now())?,
+            ))
         })?;
         let posture = Self {
             memory: Arc::new(Mutex::new(memory)),
@@ -129,11 +138,22 @@ impl Posture {
             restoration,
             on_trigger: on_trigger.clone(),
         };
-        let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
-        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| on_commit(&memory, &access, &clock, event)));
+        let (memory, access, clock) = (
+            posture.memory.clone(),
+            posture.access.clone(),
+            posture.clock.clone(),
+        );
+        store.subscribe(Phase::Update, move |events| {
+            events
+                .iter()
+                .for_each(|event| on_commit(&memory, &access, &clock, event))
+        });
         let access = posture.access.clone();
         store.subscribe(Phase::React, move |events| {
-            events.iter().filter_map(|event| Trigger::of(event, &access)).for_each(&*on_trigger);
+            events
+                .iter()
+                .filter_map(|event| Trigger::of(event, &access))
+                .for_each(&*on_trigger);
         });
         Ok(posture)
     }
@@ -142,15 +162,26 @@ impl Posture {
     ///
     /// # Errors
     /// A text or a list is too long; the store cannot be read.
-    pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
-        responses.iter().try_for_each(|response| response.check(self.limits.max_text_bytes))?;
+    pub fn take(
+        &self,
+        identity: &Id<Identity>,
+        api_session: &Id<ApiSession>,
+        responses: Vec<Response>,
+    ) -> Result<()> {
+        responses
+            .iter()
+            .try_for_each(|response| response.check(self.limits.max_text_bytes))?;
         let (now, processes) = (self.clock.calendar_now(), self.limits.processes);
-        let begins_a_time = responses.iter().any(|response| matches!(response, Response::EndpointState { .. }));
+        let begins_a_time = responses
+            .iter()
+            .any(|response| matches!(response, Response::EndpointState { .. }));
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
             let take = |response| endpoint.take(api_session.as_str(), response, now, processes);
             let changed: Vec<_> = responses.into_iter().flat_map(take).collect();
-            changed.into_iter().for_each(|session| memory.mark_unwritten(session, identity.as_str()));
+            changed
+                .into_iter()
+                .for_each(|session| memory.mark_unwritten(session, identity.as_str()));
             if begins_a_time {
                 memory.schedule(identity.as_str(), api_session.as_str(), now.steady());
             }
@@ -166,8 +197,15 @@ impl Posture {
     /// The evidence for an identity and, if given, an API session.
     pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
         let endpoint = self.endpoint(identity);
-        let mfa_state = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
-        Evidence { endpoint, mfa_state, ..Evidence::none(self.clock.calendar_now()) }
+        let mfa_state = api_session
+            .and_then(|id| endpoint.sessions.get(id))
+            .copied()
+            .unwrap_or_default();
+        Evidence {
+            endpoint,
+            mfa_state,
+            ..Evidence::none(self.clock.calendar_now())
+        }
     }
 
     /// When the data file was last restored, if it was. Nothing that was reported before counts.
@@ -179,14 +217,25 @@ impl Posture {
     ///
     /// # Errors
     /// Those of [`PostureEvaluator::evaluate_policies`].
-    pub(crate) fn evaluate_policies(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
+    pub(crate) fn evaluate_policies(
+        &self,
+        evidence: Evidence,
+        of: (&str, &str, Right),
+        some: &[PolicyGrant],
+    ) -> Result<Decision> {
         let at = self.checks.now();
-        self.store.read(|tx| PostureEvaluator::new(tx, evidence).with_cache(&self.checks, at).evaluate_policies(&self.access, of, some))
+        self.store.read(|tx| {
+            PostureEvaluator::new(tx, evidence)
+                .with_cache(&self.checks, at)
+                .evaluate_policies(&self.access, of, some)
+        })
     }
 
     /// The state of an identity's endpoints.
     pub fn endpoint(&self, identity: &str) -> Arc<IdentityPosture> {
-        with(&self.memory, |memory| memory.endpoints.get(identity).cloned().unwrap_or_default())
+        with(&self.memory, |memory| {
+            memory.endpoints.get(identity).cloned().unwrap_or_default()
+        })
     }
 
     /// Keeps a failed request.
@@ -195,7 +244,13 @@ impl Posture {
     /// The store cannot be read.
     pub fn failed(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
         let (bytes, request) = request.shortened(MAX_FAILURE_LENGTH)?;
-        with(&self.memory, |memory| memory.failures.entry(identity.to_string()).or_default().keep(bytes, request));
+        with(&self.memory, |memory| {
+            memory
+                .failures
+                .entry(identity.to_string())
+                .or_default()
+                .keep(bytes, request)
+        });
         self.forget_unless_there(identity, None)?;
         self.access.identity_changed(identity.as_str());
         Ok(())
@@ -203,14 +258,30 @@ impl Posture {
 
     /// The failed requests of an identity, oldest first.
     pub(crate) fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
-        let all = |failures: &Failures| failures.requests.iter().map(|(_, request)| request.clone()).collect();
-        with(&self.memory, |memory| memory.failures.get(identity).map(all).unwrap_or_default())
+        let all = |failures: &Failures| {
+            failures
+                .requests
+                .iter()
+                .map(|(_, request)| request.clone())
+                .collect()
+        };
+        with(&self.memory, |memory| {
+            memory.failures.get(identity).map(all).unwrap_or_default()
+        })
     }
 
-    /// Removes what was stored for an identity or API session that was deleted meanwhile: no later event would remove it.
-    fn forget_unless_there(&self, identity: &Id<Identity>, api_session: Option<&Id<ApiSession>>) -> Result<()> {
+    /// Removes what was stored for an identity or API session that was deleted meanwhile: no later
+    /// event would remove it.
+    fn forget_unless_there(
+        &self,
+        identity: &Id<Identity>,
+        api_session: Option<&Id<ApiSession>>,
+    ) -> Result<()> {
         let (no_identity, gone) = self.store.read(|tx| {
-            let gone = api_session.map(|id| tx.find(id)).transpose()?.is_some_and(|session| session.is_none());
+            let gone = api_session
+                .map(|id| tx.find(id))
+                .transpose()?
+                .is_some_and(|session| session.is_none());
             Ok((tx.find(identity)?.is_none(), gone))
         })?;
         with(&self.memory, |memory| {
@@ -232,30 +303,49 @@ impl Memory {
 
     /// Notes that the reports of an API session are to be written.
     fn mark_unwritten(&mut self, session: Arc<str>, identity: &str) {
-        self.unwritten.entry(session).or_insert_with(|| identity.to_owned());
+        self.unwritten
+            .entry(session)
+            .or_insert_with(|| identity.to_owned());
     }
 
     /// The MFA state of an API session; `None` if its endpoint has reported nothing.
     fn mfa_state(&self, identity: &str, api_session: &str) -> Option<SessionMfaState> {
-        self.endpoints.get(identity)?.sessions.get(api_session).copied()
+        self.endpoints
+            .get(identity)?
+            .sessions
+            .get(api_session)
+            .copied()
     }
 
-    /// Updates the time at which an API session may next lose access by time alone. Called after each report about it.
+    /// Updates the time at which an API session may next lose access by time alone. Called after
+    /// each report about it.
     fn schedule(&mut self, identity: &str, api_session: &str, now: Timestamp) {
         if let Some(mfa_state) = self.mfa_state(identity, api_session) {
             self.deadlines.set(identity, api_session, mfa_state, now);
         }
     }
 
-    /// The identities with an API session that may have lost access by time, and the time at which that may next happen. New `terms`, if
-    /// given, apply to later times only: access that the new terms end at once is found by the review that follows the change of a posture
-    /// check.
-    fn due(&mut self, terms: Option<MfaTimeouts>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
-        let Self { deadlines, endpoints, .. } = self;
-        let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());
+    /// The identities with an API session that may have lost access by time, and the time at which
+    /// that may next happen. New `terms`, if given, apply to later times only: access that the new
+    /// terms end at once is found by the review that follows the change of a posture check.
+    fn due(
+        &mut self,
+        terms: Option<MfaTimeouts>,
+        now: Timestamp,
+    ) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
+        let Self {
+            deadlines,
+            endpoints,
+            ..
+        } = self;
+        let due = deadlines.take(now, |identity, session| {
+            endpoints.get(identity)?.sessions.get(session).copied()
+        });
         if let Some(terms) = terms {
             let sessions = endpoints.iter().flat_map(|(identity, endpoint)| {
-                endpoint.sessions.iter().map(move |(session, mfa_state)| (identity.as_str(), session.as_str(), *mfa_state))
+                endpoint.sessions.iter().map(move |(session, mfa_state)| {
+                    (identity.as_str(), session.as_str(), *mfa_state)
+                })
             });
             deadlines.follow(terms, sessions, now);
         }
@@ -264,14 +354,22 @@ impl Memory {
 
     fn forget_identity(&mut self, identity: &str) {
         if let Some(endpoint) = self.endpoints.remove(identity) {
-            endpoint.sessions.keys().for_each(|session| self.deadlines.forget(session));
+            endpoint
+                .sessions
+                .keys()
+                .for_each(|session| self.deadlines.forget(session));
         }
-        // A session that has only reported values is not in the list above; its report is not written, because the session has ended.
+        // A session that has only reported values is not in the list above; its report is not
+        // written, because the session has ended.
         self.failures.remove(identity);
     }
 
     fn forget_session(&mut self, identity: &str, api_session: &str) {
-        if let Some(endpoint) = self.endpoints.get_mut(identity).filter(|endpoint| endpoint.sessions.contains_key(api_session)) {
+        if let Some(endpoint) = self
+            .endpoints
+            .get_mut(identity)
+            .filter(|endpoint| endpoint.sessions.contains_key(api_session))
+        {
             Arc::make_mut(endpoint).sessions.remove(api_session);
         }
         self.deadlines.forget(api_session);
@@ -283,7 +381,9 @@ impl Memory {
         if let Some(endpoint) = self.endpoints.get_mut(identity) {
             for (session, mfa_state) in &mut Arc::make_mut(endpoint).sessions {
                 if mfa_state.passed_at.take().is_some() {
-                    self.unwritten.entry(session.as_str().into()).or_insert_with(|| identity.to_owned());
+                    self.unwritten
+                        .entry(session.as_str().into())
+                        .or_insert_with(|| identity.to_owned());
                 }
             }
         }
@@ -292,18 +392,27 @@ impl Memory {
 
 fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Event) {
     if let Some((Some(identity), None)) = event.of::<Identity>() {
-        with(memory, |memory| memory.forget_identity(identity.id.as_str()));
+        with(memory, |memory| {
+            memory.forget_identity(identity.id.as_str())
+        });
     }
     match event.of::<ApiSession>() {
         Some((Some(session), None)) => {
-            with(memory, |memory| memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str()));
+            with(memory, |memory| {
+                memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str())
+            });
         }
         Some((Some(old), Some(new))) if old.state.passed_at != new.state.passed_at => {
             let (identity, now) = (new.spec.identity_id.as_str(), clock.calendar_now());
             // The date is the stored one, so that a report can name it.
             let passed_at = new.state.passed_at.map(|shown| now.showing(shown));
             with(memory, |memory| {
-                memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = passed_at;
+                memory
+                    .endpoint(identity)
+                    .sessions
+                    .entry(new.id.to_string())
+                    .or_default()
+                    .passed_at = passed_at;
                 memory.schedule(identity, new.id.as_str(), now.steady());
                 memory.mark_unwritten(new.id.as_str().into(), identity);
             });
@@ -315,7 +424,9 @@ fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Eve
         with(memory, |memory| memory.has_new_checks = true);
     }
     if let Some((Some(mfa), None)) = event.of::<Mfa>() {
-        with(memory, |memory| memory.forget_codes(mfa.spec.identity_id.as_str()));
+        with(memory, |memory| {
+            memory.forget_codes(mfa.spec.identity_id.as_str())
+        });
         access.identity_changed(mfa.spec.identity_id.as_str());
     }
 }

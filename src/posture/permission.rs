@@ -9,14 +9,16 @@ use crate::{
     error::Result,
 };
 
-/// At most this many policies are judged and named as the basis of a session; one is enough to grant it.
+/// At most this many policies are judged and named as the basis of a session; one is enough to
+/// grant it.
 const MAX_POLICIES: usize = 16;
 
 /// Whether an identity may use a service, with the reason.
 pub enum ServicePermission {
     /// No policy grants the right.
     Missing,
-    /// These policies grant it and their checks pass; of many only some are listed. Empty if the system has no posture checks.
+    /// These policies grant it and their checks pass; of many only some are listed. Empty if the
+    /// system has no posture checks.
     Granted(Vec<Id<ServicePolicy>>),
     /// Every policy that would grant it, with its checks, and the evidence.
     Blocked(Vec<(String, Vec<EvaluatedCheck>)>, Evidence),
@@ -35,16 +37,23 @@ impl Posture {
         right: Right,
     ) -> Result<ServicePermission> {
         let id = identity.id.as_str();
-        let Some(grants) = self.access.ask(|engine| engine.grants(id, service, right, MAX_POLICIES)) else {
+        let Some(grants) = self
+            .access
+            .ask(|engine| engine.grants(id, service, right, MAX_POLICIES))
+        else {
             return Ok(ServicePermission::Missing);
         };
         if grants.is_empty() {
             return Ok(ServicePermission::Granted(Vec::new()));
         }
-        let evidence = self.evidence(id, Some(api_session.as_str())).seen_by(&identity.state.sdk_info);
-        Ok(match self.evaluate_policies(evidence.clone(), (id, service, right), &grants)? {
-            Decision::Passed(policies) => ServicePermission::Granted(policies),
-            Decision::Failed(policies) => ServicePermission::Blocked(policies, evidence),
-        })
+        let evidence = self
+            .evidence(id, Some(api_session.as_str()))
+            .seen_by(&identity.state.sdk_info);
+        Ok(
+            match self.evaluate_policies(evidence.clone(), (id, service, right), &grants)? {
+                Decision::Passed(policies) => ServicePermission::Granted(policies),
+                Decision::Failed(policies) => ServicePermission::Blocked(policies, evidence),
+            },
+        )
     }
 }

@@ -10,8 +10,8 @@ use crate::{
     access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
-        Entity, HalLinks, Id, Lookup, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record, ServicePolicy,
-        TypedLookup, service::ProcessRef,
+        Entity, HalLinks, Id, Lookup, PolicyType, PostureCheck, PostureQueries, PostureQuery,
+        PostureRequirement, Record, ServicePolicy, TypedLookup, service::ProcessRef,
     },
     error::Result,
     store::{Cache, CommitNumber, Dependency},
@@ -24,7 +24,8 @@ pub struct EvaluatedCheck {
     pub verdict: Verdict,
 }
 
-/// Judges policies by the evidence about one caller. Each check is read and judged once, however many policies name it.
+/// Judges policies by the evidence about one caller. Each check is read and judged once, however
+/// many policies name it.
 pub(crate) struct PostureEvaluator<'f> {
     lookup: &'f dyn Lookup,
     /// The shared cache of checks, and the commit number at which this evaluator began.
@@ -44,12 +45,24 @@ pub(crate) enum Decision {
 impl<'f> PostureEvaluator<'f> {
     /// Judges at the moment of the evidence.
     pub(crate) fn new(lookup: &'f dyn Lookup, evidence: Evidence) -> Self {
-        Self { lookup, known: None, evidence, judged: RefCell::default() }
+        Self {
+            lookup,
+            known: None,
+            evidence,
+            judged: RefCell::default(),
+        }
     }
 
     /// Reads checks from a shared cache and adds to it. `lookup` must be from `at` or later.
-    pub(super) fn with_cache(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
-        Self { known: Some((checks, at)), ..self }
+    pub(super) fn with_cache(
+        self,
+        checks: &'f Cache<Record<PostureCheck>>,
+        at: CommitNumber,
+    ) -> Self {
+        Self {
+            known: Some((checks, at)),
+            ..self
+        }
     }
 
     /// The checks with these ids, judged. Deleted checks are skipped.
@@ -72,8 +85,8 @@ impl<'f> PostureEvaluator<'f> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
-    /// [`PostureEvaluator::evaluate`] on the policies that grant an identity a right to a service. `some` of them are usually enough; all are fetched only
-    /// if none of these passes.
+    /// [`PostureEvaluator::evaluate`] on the policies that grant an identity a right to a service.
+    /// `some` of them are usually enough; all are fetched only if none of these passes.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -88,7 +101,11 @@ impl<'f> PostureEvaluator<'f> {
             return Ok(ruling);
         }
         let all = access.ask(|engine| engine.all_grants(identity, service, right));
-        if all.len() > some.len() { self.evaluate(&all) } else { Ok(ruling) }
+        if all.len() > some.len() {
+            self.evaluate(&all)
+        } else {
+            Ok(ruling)
+        }
     }
 
     /// Whether a policy that grants a right has only passing checks; stops at the first one.
@@ -108,9 +125,16 @@ impl<'f> PostureEvaluator<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub(crate) fn evaluate<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
+    pub(crate) fn evaluate<'g>(
+        &self,
+        grants: impl IntoIterator<Item = &'g PolicyGrant>,
+    ) -> Result<Decision> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
-        for PolicyGrant { policy, posture_checks } in grants {
+        for PolicyGrant {
+            policy,
+            posture_checks,
+        } in grants
+        {
             let checks = self.checks(posture_checks)?;
             if passes(&checks) {
                 passed.push(Id::from_text(policy.as_ref()));
@@ -118,17 +142,30 @@ impl<'f> PostureEvaluator<'f> {
                 failed.push((policy.to_string(), checks));
             }
         }
-        Ok(if passed.is_empty() { Decision::Failed(failed) } else { Decision::Passed(passed) })
+        Ok(if passed.is_empty() {
+            Decision::Failed(failed)
+        } else {
+            Decision::Passed(passed)
+        })
     }
 
     /// The posture queries of a policy, as its users see them.
     ///
     /// # Errors
     /// A check cannot be read.
-    pub(crate) fn queries(&self, grant: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
+    pub(crate) fn queries(
+        &self,
+        grant: &PolicyGrant,
+        policy_type: PolicyType,
+    ) -> Result<PostureQueries> {
         let checks = self.checks(&grant.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
-        Ok(PostureQueries { policy_id: grant.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
+        Ok(PostureQueries {
+            policy_id: grant.policy.to_string(),
+            policy_type,
+            is_passing: passes(&checks),
+            posture_queries,
+        })
     }
 
     fn check(&self, id: &str) -> Result<Option<EvaluatedCheck>> {
@@ -139,7 +176,9 @@ impl<'f> PostureEvaluator<'f> {
             let verdict = evaluate(&check.spec.demand, id, &self.evidence);
             EvaluatedCheck { check, verdict }
         });
-        self.judged.borrow_mut().insert(id.to_owned(), judged.clone());
+        self.judged
+            .borrow_mut()
+            .insert(id.to_owned(), judged.clone());
         Ok(judged)
     }
 
@@ -149,40 +188,65 @@ impl<'f> PostureEvaluator<'f> {
         }
         let found = self.lookup.find(&Id::from_text(id))?.map(Arc::new);
         if let Some((check, (checks, at))) = found.as_ref().zip(self.known) {
-            checks.insert(id, check.clone(), vec![Dependency::of_record(PostureCheck::KIND, id)], at);
+            checks.insert(
+                id,
+                check.clone(),
+                vec![Dependency::of_record(PostureCheck::KIND, id)],
+                at,
+            );
         }
         Ok(found)
     }
 
     fn query(&self, EvaluatedCheck { check, verdict }: &EvaluatedCheck) -> PostureQuery {
         let demand = &check.spec.demand;
-        let path = |os_type, path: &String| ProcessRef { os_type, path: path.clone() };
+        let path = |os_type, path: &String| ProcessRef {
+            os_type,
+            path: path.clone(),
+        };
         PostureQuery {
             links: HalLinks::of(check),
             id: check.id.to_string(),
             created_at: check.created_at,
-            updated_at: self.last_request_of_code(demand).map_or(check.updated_at, |at| at.max(check.updated_at)),
+            updated_at: self
+                .last_request_of_code(demand)
+                .map_or(check.updated_at, |at| at.max(check.updated_at)),
             tags: check.tags.clone(),
             query_type: demand.kind(),
             is_passing: verdict.passes,
             timeout: verdict.timeout,
             timeout_remaining: verdict.remaining,
             process: match demand {
-                PostureRequirement::Process { process } => Some(path(process.os_type, &process.path)),
+                PostureRequirement::Process { process } => {
+                    Some(path(process.os_type, &process.path))
+                }
                 _ => None,
             },
             processes: match demand {
-                PostureRequirement::ProcessMulti { processes, .. } => Some(processes.iter().map(|p| path(p.os_type, &p.path)).collect()),
+                PostureRequirement::ProcessMulti { processes, .. } => {
+                    Some(processes.iter().map(|p| path(p.os_type, &p.path)).collect())
+                }
                 _ => None,
             },
         }
     }
 
-    /// When an event last made a check require a new one-time code. Clients notice the new requirement by the changed `updatedAt`.
+    /// When an event last made a check require a new one-time code. Clients notice the new
+    /// requirement by the changed `updatedAt`.
     fn last_request_of_code(&self, demand: &PostureRequirement) -> Option<Timestamp> {
-        let PostureRequirement::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
+        let PostureRequirement::Mfa {
+            prompt_on_wake,
+            prompt_on_unlock,
+            ..
+        } = demand
+        else {
+            return None;
+        };
         let mfa_state = self.evidence.mfa_state;
-        let last = mfa_state.woken_at.filter(|_| *prompt_on_wake).max(mfa_state.unlocked_at.filter(|_| *prompt_on_unlock));
+        let last = mfa_state
+            .woken_at
+            .filter(|_| *prompt_on_wake)
+            .max(mfa_state.unlocked_at.filter(|_| *prompt_on_unlock));
         last.map(|moment| moment.shown)
     }
 }

@@ -20,12 +20,22 @@ pub(crate) struct EndedSession {
     pub by_posture: bool,
 }
 
-/// Finds the sessions, among those that a trigger selects, to which no policy with passing posture checks grants the right any more.
+/// Finds the sessions, among those that a trigger selects, to which no policy with passing posture
+/// checks grants the right any more.
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn sessions_to_end(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
-    let mut review = Review { tx, posture, evaluators: HashMap::new(), sessions_to_end: Vec::new() };
+pub(crate) fn sessions_to_end(
+    tx: &Read<'_>,
+    posture: &Posture,
+    trigger: &Trigger,
+) -> Result<Vec<EndedSession>> {
+    let mut review = Review {
+        tx,
+        posture,
+        evaluators: HashMap::new(),
+        sessions_to_end: Vec::new(),
+    };
     let ids = match trigger {
         Trigger::Everything => {
             tx.each_readable::<Session>(|session| review.review(&session))?;
@@ -36,7 +46,8 @@ pub(crate) fn sessions_to_end(tx: &Read<'_>, posture: &Posture, trigger: &Trigge
         Trigger::Session(id) => vec![id.clone()],
     };
     for id in ids {
-        tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.review(&session))?;
+        tx.find_readable(&Id::from_text(id))?
+            .map_or(Ok(()), |session| review.review(&session))?;
     }
     Ok(review.sessions_to_end)
 }
@@ -47,7 +58,9 @@ pub(crate) fn sessions_to_end(tx: &Read<'_>, posture: &Posture, trigger: &Trigge
 /// The store fails.
 pub(crate) fn end(change: &Change<'_, '_>, sessions_to_end: &[EndedSession]) -> Result<()> {
     for EndedSession { session, .. } in sessions_to_end {
-        change.find_readable(session)?.map_or(Ok(()), |session| change.delete_record(session))?;
+        change
+            .find_readable(session)?
+            .map_or(Ok(()), |session| change.delete_record(session))?;
     }
     Ok(())
 }
@@ -63,22 +76,46 @@ struct Review<'r> {
 impl Review<'_> {
     fn review(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
-        let (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
+        let (identity, service, right) = (
+            spec.identity_id.as_str(),
+            spec.service_id.as_str(),
+            Right::from(spec.policy_type),
+        );
         // Usually the first policy grants it; only otherwise all are fetched.
-        let grants = self.posture.access.ask(|engine| engine.grants(identity, service, right, 1));
+        let grants = self
+            .posture
+            .access
+            .ask(|engine| engine.grants(identity, service, right, 1));
         let by_posture = grants.is_some();
         let stands = match grants.as_deref() {
             None => false,
             Some([]) => true,
             Some(first) => {
                 let (tx, posture, api_session) = (self.tx, self.posture, &spec.api_session_id);
-                let evaluator = || PostureEvaluator::new(tx, posture.evidence(identity, Some(api_session.as_str())));
-                let evaluator = self.evaluators.entry(api_session.to_string()).or_insert_with(evaluator);
-                evaluator.allows(first)? || evaluator.allows(&posture.access.ask(|engine| engine.all_grants(identity, service, right)))?
+                let evaluator = || {
+                    PostureEvaluator::new(
+                        tx,
+                        posture.evidence(identity, Some(api_session.as_str())),
+                    )
+                };
+                let evaluator = self
+                    .evaluators
+                    .entry(api_session.to_string())
+                    .or_insert_with(evaluator);
+                evaluator.allows(first)?
+                    || evaluator.allows(
+                        &posture
+                            .access
+                            .ask(|engine| engine.all_grants(identity, service, right)),
+                    )?
             }
         };
         if !stands {
-            self.sessions_to_end.push(EndedSession { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
+            self.sessions_to_end.push(EndedSession {
+                session: session.id.clone(),
+                identity: spec.identity_id.clone(),
+                by_posture,
+            });
         }
         Ok(())
     }

@@ -20,28 +20,36 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// The sessions from which a committed change may take the right; `access` is up to date. `None` for a change that can only grant,
-    /// unless it grants for a limited time.
+    /// The sessions from which a committed change may take the right; `access` is up to date.
+    /// `None` for a change that can only grant, unless it grants for a limited time.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
-            return (!is_granted_without_checks(session, access)).then(|| Self::Session(session.id.to_string()));
+            return (!is_granted_without_checks(session, access))
+                .then(|| Self::Session(session.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<ApiSession>() {
             // The code is valid for a limited time from now.
-            return (old.state.passed_at != new.state.passed_at).then(|| Self::Identity(new.spec.identity_id.to_string()));
+            return (old.state.passed_at != new.state.passed_at)
+                .then(|| Self::Identity(new.spec.identity_id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Identity>() {
-            return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Identity(new.id.to_string()));
+            return (old.spec.role_attributes != new.spec.role_attributes)
+                .then(|| Self::Identity(new.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Service>() {
-            return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Service(new.id.to_string()));
+            return (old.spec.role_attributes != new.spec.role_attributes)
+                .then(|| Self::Service(new.id.to_string()));
         }
         if let Some((Some(old), new)) = event.of::<ServicePolicy>() {
-            return new.is_none_or(|new| is_changed(&old.spec, &new.spec)).then_some(Self::Everything);
+            return new
+                .is_none_or(|new| is_changed(&old.spec, &new.spec))
+                .then_some(Self::Everything);
         }
         if let Some((old, Some(new))) = event.of::<PostureCheck>() {
-            let is_same =
-                |old: &Record<PostureCheck>| old.spec.demand == new.spec.demand && old.spec.role_attributes == new.spec.role_attributes;
+            let is_same = |old: &Record<PostureCheck>| {
+                old.spec.demand == new.spec.demand
+                    && old.spec.role_attributes == new.spec.role_attributes
+            };
             return (!old.is_some_and(is_same)).then_some(Self::Everything);
         }
         match event.of::<Mfa>() {
@@ -53,10 +61,23 @@ impl Trigger {
 
 /// Whether a session has its right, and the first policy that grants it has no posture checks.
 fn is_granted_without_checks(session: &Record<Session>, access: &Access) -> bool {
-    let Session { identity_id, service_id, policy_type, .. } = &session.spec;
-    let (identity, service, right) = (identity_id.as_str(), service_id.as_str(), Right::from(*policy_type));
+    let Session {
+        identity_id,
+        service_id,
+        policy_type,
+        ..
+    } = &session.spec;
+    let (identity, service, right) = (
+        identity_id.as_str(),
+        service_id.as_str(),
+        Right::from(*policy_type),
+    );
     let first = access.ask(|engine| engine.grants(identity, service, right, 1));
-    first.is_some_and(|first| first.first().is_none_or(|grant| grant.posture_checks.is_empty()))
+    first.is_some_and(|first| {
+        first
+            .first()
+            .is_none_or(|grant| grant.posture_checks.is_empty())
+    })
 }
 
 fn is_changed(old: &ServicePolicy, new: &ServicePolicy) -> bool {

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use super::{Value, compare};
 
-/// The right-hand side of a comparison, already typed: its literals can be compared with the left side. Only `IsNull` holds for an absent
-/// value.
+/// The right-hand side of a comparison, already typed: its literals can be compared with the left
+/// side. Only `IsNull` holds for an absent value.
 #[derive(Clone, Debug)]
 pub(crate) enum Check {
     IsNull,
@@ -30,14 +30,20 @@ impl Check {
         match self {
             Check::IsNull => matches!(value, Value::Null),
             Check::NotNull => !matches!(value, Value::Null),
-            Check::Relates(relation, literal) => value.relate(literal).is_some_and(|ordering| relation.accepts(ordering)),
+            Check::Relates(relation, literal) => value
+                .relate(literal)
+                .is_some_and(|ordering| relation.accepts(ordering)),
             Check::Contains(needle) => value.text().is_some_and(|text| needle.lies_in(&text)),
             Check::Lacks(needle) => value.text().is_some_and(|text| !needle.lies_in(&text)),
             Check::Among(values) => {
-                let place = |each: &Value| value.relate(each).map_or(Ordering::Less, Ordering::reverse);
+                let place =
+                    |each: &Value| value.relate(each).map_or(Ordering::Less, Ordering::reverse);
                 values.binary_search_by(place).is_ok()
             }
-            Check::Between(from, to) => value.relate(from).is_some_and(Ordering::is_ge) && value.relate(to).is_some_and(Ordering::is_lt),
+            Check::Between(from, to) => {
+                value.relate(from).is_some_and(Ordering::is_ge)
+                    && value.relate(to).is_some_and(Ordering::is_lt)
+            }
         }
     }
 }
@@ -82,16 +88,17 @@ impl Needle {
         match self {
             Needle::Exact(needle) => text.contains(needle.as_str()),
             Needle::Folded(needle) if needle.is_empty() => true,
-            Needle::Folded(needle) if text.is_ascii() => {
-                text.as_bytes().windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle.as_bytes()))
-            }
+            Needle::Folded(needle) if text.is_ascii() => text
+                .as_bytes()
+                .windows(needle.len())
+                .any(|part| part.eq_ignore_ascii_case(needle.as_bytes())),
             Needle::Folded(needle) => lower(text).contains(needle),
         }
     }
 }
 
-/// Lowercases letter by letter: `str::to_lowercase` writes a sigma differently at the end of a word, and the end of a needle need not be
-/// the end of a word.
+/// Lowercases letter by letter: `str::to_lowercase` writes a sigma differently at the end of a
+/// word, and the end of a needle need not be the end of a word.
 fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }

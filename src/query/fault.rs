@@ -37,13 +37,20 @@ impl FilterFault {
     }
 
     pub(super) fn of(self, symbol: &str) -> FilterFault {
-        FilterFault { symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()), ..self }
+        FilterFault {
+            symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()),
+            ..self
+        }
     }
 }
 
 impl fmt::Display for FilterFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at line {}, column {}", self.message, self.line, self.column)
+        write!(
+            f,
+            "{} at line {}, column {}",
+            self.message, self.line, self.column
+        )
     }
 }
 

@@ -13,10 +13,12 @@ pub struct Symbol {
 
 /// The names that may be used in queries over one kind.
 pub trait Vocabulary {
-    /// `None`: unknown name. Names are case-sensitive and include their dots. A map itself is not a name; its members are.
+    /// `None`: unknown name. Names are case-sensitive and include their dots. A map itself is not a
+    /// name; its members are.
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)>;
 
-    /// Like `resolve`, for a name to sort by. May know more names, since an order alone reveals no value.
+    /// Like `resolve`, for a name to sort by. May know more names, since an order alone reveals no
+    /// value.
     fn order(&self, name: &str) -> Option<(Symbol, Type)> {
         self.resolve(name)
     }
@@ -29,6 +31,7 @@ pub trait Vocabulary {
 pub trait FilterTarget {
     fn value(&self, symbol: &Symbol) -> Value<'_>;
 
-    /// Visits every record that the ids in `set` refer to. Called only for sets that [`Vocabulary::linked`] knows.
+    /// Visits every record that the ids in `set` refer to. Called only for sets that
+    /// [`Vocabulary::linked`] knows.
     fn linked(&self, set: &Symbol, visit: &mut dyn FnMut(&dyn FilterTarget));
 }

@@ -1,6 +1,8 @@
-//! The parser: tokens to a query. Each rule of the grammar is a function that starts at the token ahead.
+//! The parser: tokens to a query. Each rule of the grammar is a function that starts at the token
+//! ahead.
 //!
-//! The lexer separates words and names itself, so blanks are required only next to a literal or a mark.
+//! The lexer separates words and names itself, so blanks are required only next to a literal or a
+//! mark.
 
 use std::mem;
 
@@ -12,11 +14,12 @@ use super::{
     typing::{self, Operator},
 };
 
-/// The maximum length of a text, in bytes. An `in` with the ids of three pages of the largest size fits. Parsing takes at most
-/// milliseconds.
+/// The maximum length of a text, in bytes. An `in` with the ids of three pages of the largest size
+/// fits. Parsing takes at most milliseconds.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// Limit for nested parentheses and subqueries. People write three; each level costs stack for parsing, evaluating and dropping.
+/// Limit for nested parentheses and subqueries. People write three; each level costs stack for
+/// parsing, evaluating and dropping.
 pub const MAX_DEPTH: usize = 50;
 
 pub(crate) struct Parser<'t> {
@@ -31,24 +34,46 @@ pub(crate) struct Parser<'t> {
 impl<'t> Parser<'t> {
     pub(crate) fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, FilterFault> {
         if text.len() > MAX_LENGTH {
-            return Err(FilterFault::at(text, 0, format!("longer than {MAX_LENGTH} bytes")));
+            return Err(FilterFault::at(
+                text,
+                0,
+                format!("longer than {MAX_LENGTH} bytes"),
+            ));
         }
         let mut lexer = Lexer::new(text);
         let ahead = lexer.next()?;
-        Ok(Parser { text, lexer, ahead, words, depth: 0 })
+        Ok(Parser {
+            text,
+            lexer,
+            ahead,
+            words,
+            depth: 0,
+        })
     }
 
     /// `[condition] [sort by fields] [skip n] [limit n]`, at least one of them.
     pub(crate) fn query(&mut self) -> Result<Query, FilterFault> {
-        let conditional = !matches!(self.ahead.lexeme, Lexeme::Word(Word::Sort | Word::Skip | Word::Limit));
-        let predicate = if conditional { self.predicate()? } else { Predicate::default() };
+        let conditional = !matches!(
+            self.ahead.lexeme,
+            Lexeme::Word(Word::Sort | Word::Skip | Word::Limit)
+        );
+        let predicate = if conditional {
+            self.predicate()?
+        } else {
+            Predicate::default()
+        };
         let mut sort = Vec::new();
         if self.clause(Word::Sort)? {
             self.expect(Word::By, "'by'")?;
             sort = self.fields()?;
         }
         let (skip, limit) = self.page()?;
-        Ok(Query { predicate, sort, skip, limit })
+        Ok(Query {
+            predicate,
+            sort,
+            skip,
+            limit,
+        })
     }
 
     /// `name desc, createdAt`; only the first [`MAX_SORT`] are returned.
@@ -76,7 +101,11 @@ impl<'t> Parser<'t> {
 
     /// `[skip n] [limit n]`
     pub(crate) fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), FilterFault> {
-        let skip = if self.clause(Word::Skip)? { Some(self.integer()?) } else { None };
+        let skip = if self.clause(Word::Skip)? {
+            Some(self.integer()?)
+        } else {
+            None
+        };
         let limit = if !self.clause(Word::Limit)? {
             None
         } else if self.skip(&Lexeme::Word(Word::None))? {
@@ -88,7 +117,11 @@ impl<'t> Parser<'t> {
     }
 
     pub(crate) fn end(&self) -> Result<(), FilterFault> {
-        if self.ahead.lexeme == Lexeme::End { Ok(()) } else { Err(self.unexpected("the end")) }
+        if self.ahead.lexeme == Lexeme::End {
+            Ok(())
+        } else {
+            Err(self.unexpected("the end"))
+        }
     }
 
     /// `{not} test {and|or {not} test}`
@@ -106,7 +139,11 @@ impl<'t> Parser<'t> {
                 Lexeme::Word(Word::Or) => Join::Or,
                 _ => Join::End,
             };
-            steps.push(Step { negated, test, join });
+            steps.push(Step {
+                negated,
+                test,
+                join,
+            });
             if join == Join::End {
                 return Ok(Predicate::new(steps));
             }
@@ -129,9 +166,15 @@ impl<'t> Parser<'t> {
                 Ok(Test::Group(group))
             }
             Lexeme::Word(Word::IsEmpty) => Ok(Test::IsEmpty(self.function(Self::members)?)),
-            Lexeme::Word(Word::AnyOf) => self.function(Self::set).and_then(|set| self.comparison(Operand::AnyOf(set))),
-            Lexeme::Word(Word::AllOf) => self.function(Self::set).and_then(|set| self.comparison(Operand::AllOf(set))),
-            Lexeme::Word(Word::Count) => self.function(Self::members).and_then(|members| self.comparison(Operand::Count(members))),
+            Lexeme::Word(Word::AnyOf) => self
+                .function(Self::set)
+                .and_then(|set| self.comparison(Operand::AnyOf(set))),
+            Lexeme::Word(Word::AllOf) => self
+                .function(Self::set)
+                .and_then(|set| self.comparison(Operand::AllOf(set))),
+            Lexeme::Word(Word::Count) => self
+                .function(Self::members)
+                .and_then(|members| self.comparison(Operand::Count(members))),
             _ => self.plain(),
         }
     }
@@ -141,19 +184,37 @@ impl<'t> Parser<'t> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.symbol()?;
         if kind == Type::Set {
-            return Err(self.fault(&name, format!("'{}' is a set and needs anyOf, allOf, count or isEmpty", name.source)));
+            return Err(self.fault(
+                &name,
+                format!(
+                    "'{}' is a set and needs anyOf, allOf, count or isEmpty",
+                    name.source
+                ),
+            ));
         }
         let operand = Operand::Value(symbol, kind);
         if matches!(self.ahead.lexeme, Lexeme::Relation(_)) || self.operator_word() {
             return self.comparison(operand);
         }
-        let check = typing::check(kind, Operator::Relation(Relation::Equal), vec![Value::Bool(true)]);
-        let check = check.map_err(|_| self.fault(&name, format!("'{}' is not a boolean and needs a comparison", name.source)))?;
+        let check = typing::check(
+            kind,
+            Operator::Relation(Relation::Equal),
+            vec![Value::Bool(true)],
+        );
+        let check = check.map_err(|_| {
+            self.fault(
+                &name,
+                format!("'{}' is not a boolean and needs a comparison", name.source),
+            )
+        })?;
         Ok(Test::Compare(operand, check))
     }
 
     fn operator_word(&self) -> bool {
-        matches!(self.ahead.lexeme, Lexeme::Word(Word::Not | Word::In | Word::Between | Word::Contains | Word::IContains))
+        matches!(
+            self.ahead.lexeme,
+            Lexeme::Word(Word::Not | Word::In | Word::Between | Word::Contains | Word::IContains)
+        )
     }
 
     fn comparison(&mut self, operand: Operand) -> Result<Test, FilterFault> {
@@ -164,11 +225,13 @@ impl<'t> Parser<'t> {
             Operator::Between => self.range()?,
             _ => vec![self.literal()?],
         };
-        let check = typing::check(operand.kind(), operator, literals).map_err(|message| self.fault(&first, message))?;
+        let check = typing::check(operand.kind(), operator, literals)
+            .map_err(|message| self.fault(&first, message))?;
         Ok(match check {
             // Checked for every member of a set; false for an absent value.
             Check::Contains(needle) if negated => Test::Compare(operand, Check::Lacks(needle)),
-            // `not in` and `not between` negate the whole comparison: true for an absent value, and for a set if `in` is false for the set.
+            // `not in` and `not between` negate the whole comparison: true for an absent value, and
+            // for a set if `in` is false for the set.
             check if negated => Test::Not(Box::new(Test::Compare(operand, check))),
             check => Test::Compare(operand, check),
         })
@@ -221,7 +284,10 @@ impl<'t> Parser<'t> {
     }
 
     /// A function and its argument in parentheses; starts at the function's name.
-    fn function<T>(&mut self, argument: fn(&mut Self) -> Result<T, FilterFault>) -> Result<T, FilterFault> {
+    fn function<T>(
+        &mut self,
+        argument: fn(&mut Self) -> Result<T, FilterFault>,
+    ) -> Result<T, FilterFault> {
         self.advance()?;
         if self.ahead.blanks > 0 {
             return Err(self.unexpected("'(' directly after the function name"));
@@ -235,29 +301,50 @@ impl<'t> Parser<'t> {
     fn set(&mut self) -> Result<Symbol, FilterFault> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.symbol()?;
-        if kind == Type::Set { Ok(symbol) } else { Err(self.fault(&name, format!("'{}' is not a set", name.source))) }
+        if kind == Type::Set {
+            Ok(symbol)
+        } else {
+            Err(self.fault(&name, format!("'{}' is not a set", name.source)))
+        }
     }
 
     /// `set` or `from set where query`
     fn members(&mut self) -> Result<SetMembers, FilterFault> {
         if !self.skip(&Lexeme::Word(Word::From))? {
-            return Ok(SetMembers { set: self.set()?, matching: None });
+            return Ok(SetMembers {
+                set: self.set()?,
+                matching: None,
+            });
         }
         let name = self.ahead.clone();
         let set = self.set()?;
-        let linked =
-            self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' is not a set of references to records", name.source)))?;
+        let linked = self.words.linked(&set).ok_or_else(|| {
+            self.fault(
+                &name,
+                format!("'{}' is not a set of references to records", name.source),
+            )
+        })?;
         self.expect(Word::Where, "'where'")?;
         self.blank()?;
         let outer = mem::replace(&mut self.words, linked);
         let query = self.nested(Self::query)?;
         self.words = outer;
-        Ok(SetMembers { set, matching: Some(Box::new(query)) })
+        Ok(SetMembers {
+            set,
+            matching: Some(Box::new(query)),
+        })
     }
 
-    fn nested<T>(&mut self, rule: fn(&mut Self) -> Result<T, FilterFault>) -> Result<T, FilterFault> {
+    fn nested<T>(
+        &mut self,
+        rule: fn(&mut Self) -> Result<T, FilterFault>,
+    ) -> Result<T, FilterFault> {
         if self.depth == MAX_DEPTH {
-            return Err(FilterFault::at(self.text, self.ahead.start, format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(FilterFault::at(
+                self.text,
+                self.ahead.start,
+                format!("nested deeper than {MAX_DEPTH} levels"),
+            ));
         }
         self.depth += 1;
         let read = rule(self)?;
@@ -269,15 +356,23 @@ impl<'t> Parser<'t> {
         self.named(|words, name| words.resolve(name))
     }
 
-    fn named(&mut self, look: fn(&dyn Vocabulary, &str) -> Option<(Symbol, Type)>) -> Result<(Symbol, Type), FilterFault> {
-        let Lexeme::Name(name) = self.ahead.lexeme else { return Err(self.unexpected("a name")) };
-        let resolved = look(self.words, name).ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
+    fn named(
+        &mut self,
+        look: fn(&dyn Vocabulary, &str) -> Option<(Symbol, Type)>,
+    ) -> Result<(Symbol, Type), FilterFault> {
+        let Lexeme::Name(name) = self.ahead.lexeme else {
+            return Err(self.unexpected("a name"));
+        };
+        let resolved = look(self.words, name)
+            .ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
         self.advance()?;
         Ok(resolved)
     }
 
     fn literal(&mut self) -> Result<Value<'static>, FilterFault> {
-        let Lexeme::Literal(literal) = &self.ahead.lexeme else { return Err(self.unexpected("a value")) };
+        let Lexeme::Literal(literal) = &self.ahead.lexeme else {
+            return Err(self.unexpected("a value"));
+        };
         let literal = literal.clone();
         self.advance()?;
         Ok(literal)
@@ -285,12 +380,15 @@ impl<'t> Parser<'t> {
 
     fn integer(&mut self) -> Result<i64, FilterFault> {
         self.blank()?;
-        let Lexeme::Literal(Value::Integer(number)) = self.ahead.lexeme else { return Err(self.unexpected("a whole number")) };
+        let Lexeme::Literal(Value::Integer(number)) = self.ahead.lexeme else {
+            return Err(self.unexpected("a whole number"));
+        };
         self.advance()?;
         Ok(number)
     }
 
-    /// Whether this clause of the query begins here. A blank must precede it, unless it begins the query.
+    /// Whether this clause of the query begins here. A blank must precede it, unless it begins the
+    /// query.
     fn clause(&mut self, word: Word) -> Result<bool, FilterFault> {
         if self.ahead.lexeme == Lexeme::Word(word) && self.ahead.start > 0 {
             self.blank()?;
@@ -299,11 +397,19 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, word: Word, wanted: &str) -> Result<(), FilterFault> {
-        if self.skip(&Lexeme::Word(word))? { Ok(()) } else { Err(self.unexpected(wanted)) }
+        if self.skip(&Lexeme::Word(word))? {
+            Ok(())
+        } else {
+            Err(self.unexpected(wanted))
+        }
     }
 
     fn mark(&mut self, mark: char) -> Result<(), FilterFault> {
-        if self.skip(&Lexeme::Mark(mark))? { Ok(()) } else { Err(self.unexpected(&format!("'{mark}'"))) }
+        if self.skip(&Lexeme::Mark(mark))? {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("'{mark}'")))
+        }
     }
 
     fn skip(&mut self, lexeme: &Lexeme) -> Result<bool, FilterFault> {
@@ -315,7 +421,11 @@ impl<'t> Parser<'t> {
     }
 
     fn blank(&self) -> Result<(), FilterFault> {
-        if self.ahead.blanks > 0 { Ok(()) } else { Err(self.unexpected("a blank")) }
+        if self.ahead.blanks > 0 {
+            Ok(())
+        } else {
+            Err(self.unexpected("a blank"))
+        }
     }
 
     fn advance(&mut self) -> Result<(), FilterFault> {
@@ -324,7 +434,11 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected(&self, wanted: &str) -> FilterFault {
-        let found = if self.ahead.lexeme == Lexeme::End { "the end".to_owned() } else { format!("'{}'", self.ahead.source) };
+        let found = if self.ahead.lexeme == Lexeme::End {
+            "the end".to_owned()
+        } else {
+            format!("'{}'", self.ahead.source)
+        };
         self.fault(&self.ahead, format!("expected {wanted}, found {found}"))
     }
 
@@ -346,7 +460,8 @@ impl Query {
     }
 }
 
-/// Parses the `sort` parameter: `name desc, createdAt`. Clients may append `skip` and `limit`; they are parsed and ignored.
+/// Parses the `sort` parameter: `name desc, createdAt`. Clients may append `skip` and `limit`; they
+/// are parsed and ignored.
 pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, FilterFault> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -358,5 +473,8 @@ pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Filte
         parser.end()?;
         Ok(sort)
     };
-    read().map_err(|fault: FilterFault| FilterFault { parameter: Parameter::Sort, ..fault })
+    read().map_err(|fault: FilterFault| FilterFault {
+        parameter: Parameter::Sort,
+        ..fault
+    })
 }

@@ -19,8 +19,9 @@ pub struct Query {
     pub limit: Option<Limit>,
 }
 
-/// A condition. `and` and `or` have no precedence: the right side of each, and of `not`, is everything that follows. An expression is
-/// therefore a flat list, evaluated once from left to right; only parentheses and subqueries nest.
+/// A condition. `and` and `or` have no precedence: the right side of each, and of `not`, is
+/// everything that follows. An expression is therefore a flat list, evaluated once from left to
+/// right; only parentheses and subqueries nest.
 #[derive(Clone, Debug, Default)]
 pub struct Predicate {
     steps: Vec<Step>,
@@ -67,7 +68,8 @@ pub(crate) struct SetMembers {
     pub matching: Option<Box<Query>>,
 }
 
-/// A symbol that must have one of these values for the predicate to hold. An index on it can name the candidates.
+/// A symbol that must have one of these values for the predicate to hold. An index on it can name
+/// the candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexableCondition<'q> {
     /// A text field, or a set that must hold one of the values.
@@ -113,10 +115,14 @@ impl Predicate {
 
     /// The symbols that the predicate reads, without those of subqueries.
     pub(crate) fn symbols(&self) -> Vec<&Symbol> {
-        self.steps.iter().flat_map(|step| step.test.symbols()).collect()
+        self.steps
+            .iter()
+            .flat_map(|step| step.test.symbols())
+            .collect()
     }
 
-    /// Conditions that must hold and that an index can answer. Each of them alone finds all matches.
+    /// Conditions that must hold and that an index can answer. Each of them alone finds all
+    /// matches.
     pub fn indexable_conditions(&self) -> Vec<IndexableCondition<'_>> {
         let mut indexable_conditions = Vec::new();
         let mut rest = self.steps.as_slice();
@@ -127,7 +133,9 @@ impl Predicate {
                     indexable_conditions.extend(alternatives(rest));
                     break;
                 }
-                (Test::Group(group), _) => indexable_conditions.extend(group.indexable_conditions()),
+                (Test::Group(group), _) => {
+                    indexable_conditions.extend(group.indexable_conditions())
+                }
                 (test, _) => indexable_conditions.extend(test.anchor()),
             }
             rest = following;
@@ -136,13 +144,16 @@ impl Predicate {
     }
 }
 
-/// `s = "a" or s = "b" or ...` about one symbol up to the end of the list is one anchor; the web console queries role attributes like this.
-/// An `and` among them only reduces the matches.
+/// `s = "a" or s = "b" or ...` about one symbol up to the end of the list is one anchor; the web
+/// console queries role attributes like this. An `and` among them only reduces the matches.
 fn alternatives(steps: &[Step]) -> Option<IndexableCondition<'_>> {
     let (first, others) = steps.split_first()?;
     let mut all = first.test.anchor()?;
     for step in others {
-        let anchor = step.test.anchor().filter(|anchor| anchor.symbol == all.symbol)?;
+        let anchor = step
+            .test
+            .anchor()
+            .filter(|anchor| anchor.symbol == all.symbol)?;
         if step.negated {
             return None;
         }
@@ -156,9 +167,15 @@ impl Test {
         match self {
             Test::Constant(value) => *value,
             Test::Compare(Operand::Value(symbol, _), check) => check.holds(&subject.value(symbol)),
-            Test::Compare(Operand::AnyOf(set), check) => members(subject, set).any(|member| check.holds(&member)),
-            Test::Compare(Operand::AllOf(set), check) => members(subject, set).all(|member| check.holds(&member)),
-            Test::Compare(Operand::Count(members), check) => check.holds(&members.count(subject).into()),
+            Test::Compare(Operand::AnyOf(set), check) => {
+                members(subject, set).any(|member| check.holds(&member))
+            }
+            Test::Compare(Operand::AllOf(set), check) => {
+                members(subject, set).all(|member| check.holds(&member))
+            }
+            Test::Compare(Operand::Count(members), check) => {
+                check.holds(&members.count(subject).into())
+            }
             Test::IsEmpty(members) => members.count(subject) == 0,
             Test::Not(test) => !test.holds(subject),
             Test::Group(predicate) => predicate.matches(subject),
@@ -168,23 +185,42 @@ impl Test {
     fn symbols(&self) -> Vec<&Symbol> {
         match self {
             Test::Constant(_) => Vec::new(),
-            Test::Compare(Operand::Value(symbol, _) | Operand::AnyOf(symbol) | Operand::AllOf(symbol), _) => vec![symbol],
-            Test::Compare(Operand::Count(members), _) | Test::IsEmpty(members) => vec![&members.set],
+            Test::Compare(
+                Operand::Value(symbol, _) | Operand::AnyOf(symbol) | Operand::AllOf(symbol),
+                _,
+            ) => vec![symbol],
+            Test::Compare(Operand::Count(members), _) | Test::IsEmpty(members) => {
+                vec![&members.set]
+            }
             Test::Not(test) => test.symbols(),
             Test::Group(predicate) => predicate.symbols(),
         }
     }
 
     fn anchor(&self) -> Option<IndexableCondition<'_>> {
-        // Only text: a number is compared with text in its written form, which the index does not hold.
-        let Test::Compare(Operand::Value(symbol, Type::Text) | Operand::AnyOf(symbol), check) = self else { return None };
+        // Only text: a number is compared with text in its written form, which the index does not
+        // hold.
+        let Test::Compare(Operand::Value(symbol, Type::Text) | Operand::AnyOf(symbol), check) =
+            self
+        else {
+            return None;
+        };
         let literals = match check {
             Check::Relates(Relation::Equal, literal) => slice::from_ref(literal),
             Check::Among(values) => values,
             _ => return None,
         };
-        let values = literals.iter().map(|literal| if let Value::Text(text) = literal { Some(text.as_ref()) } else { None });
-        Some(IndexableCondition { symbol, values: values.collect::<Option<_>>()? })
+        let values = literals.iter().map(|literal| {
+            if let Value::Text(text) = literal {
+                Some(text.as_ref())
+            } else {
+                None
+            }
+        });
+        Some(IndexableCondition {
+            symbol,
+            values: values.collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -200,15 +236,23 @@ impl Operand {
 }
 
 fn members<'a>(subject: &'a dyn FilterTarget, set: &Symbol) -> impl Iterator<Item = Value<'a>> {
-    let members = if let Value::Set(members) = subject.value(set) { members } else { Vec::new() };
+    let members = if let Value::Set(members) = subject.value(set) {
+        members
+    } else {
+        Vec::new()
+    };
     members.into_iter().map(Value::Text)
 }
 
 impl SetMembers {
     fn count(&self, subject: &dyn FilterTarget) -> usize {
-        let Some(query) = &self.matching else { return members(subject, &self.set).count() };
+        let Some(query) = &self.matching else {
+            return members(subject, &self.set).count();
+        };
         let mut found = 0_usize;
-        subject.linked(&self.set, &mut |linked| found += usize::from(query.predicate.matches(linked)));
+        subject.linked(&self.set, &mut |linked| {
+            found += usize::from(query.predicate.matches(linked))
+        });
         let skipped = found.saturating_sub(usize::try_from(query.skip.unwrap_or(0)).unwrap_or(0));
         match query.limit {
             Some(Limit::Count(limit)) => skipped.min(usize::try_from(limit).unwrap_or(usize::MAX)),

@@ -102,12 +102,19 @@ impl<'t> Lexer<'t> {
         self.position += blanks;
         let start = self.position;
         let lexeme = self.lexeme()?;
-        Ok(Token { lexeme, blanks, start, source: self.text.get(start..self.position).unwrap_or_default() })
+        Ok(Token {
+            lexeme,
+            blanks,
+            start,
+            source: self.text.get(start..self.position).unwrap_or_default(),
+        })
     }
 
     fn lexeme(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok(Lexeme::End) };
+        let Some(first) = rest.chars().next() else {
+            return Ok(Lexeme::End);
+        };
         if let Some((sign, relation)) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)) {
             self.position += sign.len();
             return Ok(Lexeme::Relation(*relation));
@@ -120,8 +127,11 @@ impl<'t> Lexer<'t> {
             '"' => self.text(),
             '-' | '0'..='9' => self.number(),
             'a'..='z' | 'A'..='Z' => self.name(),
-            // An unknown character is an error: skipping it would make `na#me` mean `name` and hide typing mistakes.
-            _ => Err(self.fault("unknown character").of(first.encode_utf8(&mut [0; 4]))),
+            // An unknown character is an error: skipping it would make `na#me` mean `name` and hide
+            // typing mistakes.
+            _ => Err(self
+                .fault("unknown character")
+                .of(first.encode_utf8(&mut [0; 4]))),
         }
     }
 
@@ -130,28 +140,50 @@ impl<'t> Lexer<'t> {
         if name == "datetime" && self.rest().starts_with('(') {
             return self.date();
         }
-        let word = FILTER_NAMES.iter().find(|(word, _)| word.eq_ignore_ascii_case(name));
+        let word = FILTER_NAMES
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(name));
         Ok(word.map_or(Lexeme::Name(name), |(_, lexeme)| lexeme.clone()))
     }
 
-    /// Starts at the parenthesis after `datetime`. Digits below a millisecond are dropped: dates are stored in milliseconds.
+    /// Starts at the parenthesis after `datetime`. Digits below a millisecond are dropped: dates
+    /// are stored in milliseconds.
     fn date(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         self.position += 1;
-        let text = self.take(self.rest().find(')').unwrap_or(0)).trim_matches(BLANKS);
-        // `OffsetDateTime::parse` accepts any character between date and time; only `T` is allowed here.
-        let parsed = if matches!(text.as_bytes().get(10), Some(b'T' | b't')) { OffsetDateTime::parse(text, &Rfc3339).ok() } else { None };
-        let milliseconds = parsed.and_then(|time| i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok());
-        let Some(milliseconds) = milliseconds else { return Err(self.fault("expected an RFC 3339 date and time").of(text)) };
+        let text = self
+            .take(self.rest().find(')').unwrap_or(0))
+            .trim_matches(BLANKS);
+        // `OffsetDateTime::parse` accepts any character between date and time; only `T` is allowed
+        // here.
+        let parsed = if matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
+            OffsetDateTime::parse(text, &Rfc3339).ok()
+        } else {
+            None
+        };
+        let milliseconds = parsed
+            .and_then(|time| i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok());
+        let Some(milliseconds) = milliseconds else {
+            return Err(self.fault("expected an RFC 3339 date and time").of(text));
+        };
         self.position += 1;
         Ok(Lexeme::Literal(Value::Date(milliseconds)))
     }
 
     fn number(&mut self) -> Result<Lexeme<'t>, FilterFault> {
-        let source = self.rest().get(..number_length(self.rest())).unwrap_or_default();
+        let source = self
+            .rest()
+            .get(..number_length(self.rest()))
+            .unwrap_or_default();
         let value = match (source.parse(), source.parse::<f64>()) {
             (Ok(integer), _) => Value::Integer(integer),
             (_, Ok(float)) if float.is_finite() => Value::Float(float),
-            _ => return Err(self.fault("expected a number").of(if source.is_empty() { "-" } else { source })),
+            _ => {
+                return Err(self.fault("expected a number").of(if source.is_empty() {
+                    "-"
+                } else {
+                    source
+                }));
+            }
         };
         self.position += source.len();
         Ok(Lexeme::Literal(value))
@@ -191,19 +223,31 @@ impl<'t> Lexer<'t> {
         Err(self.fault("the text has no closing quote"))
     }
 
-    /// The character of an escape such as `\x{202e}`, by its number in one to six hexadecimal digits. Starts at the `x`.
+    /// The character of an escape such as `\x{202e}`, by its number in one to six hexadecimal
+    /// digits. Starts at the `x`.
     fn code_point(&mut self) -> Result<char, FilterFault> {
-        let digits = self.rest().strip_prefix("x{").and_then(|rest| rest.get(..run(rest, |c| c.is_ascii_hexdigit())));
+        let digits = self
+            .rest()
+            .strip_prefix("x{")
+            .and_then(|rest| rest.get(..run(rest, |c| c.is_ascii_hexdigit())));
         let digits = digits.filter(|digits| {
-            (1..=6).contains(&digits.len()) && self.rest().get(2 + digits.len()..).is_some_and(|end| end.starts_with('}'))
+            (1..=6).contains(&digits.len())
+                && self
+                    .rest()
+                    .get(2 + digits.len()..)
+                    .is_some_and(|end| end.starts_with('}'))
         });
-        let letter = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
+        let letter = digits
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .and_then(char::from_u32);
         match (digits, letter) {
             (Some(digits), Some(letter)) => {
                 self.position += "x{}".len() + digits.len();
                 Ok(letter)
             }
-            _ => Err(self.fault("expected the number of a character, such as \\x{1b}").of("x")),
+            _ => Err(self
+                .fault("expected the number of a character, such as \\x{1b}")
+                .of("x")),
         }
     }
 
@@ -222,17 +266,28 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Replaces escapes in the order in which OpenZiti does, so that saved filters keep their meaning. In consequence `\\n` is a newline, not a
-/// backslash and an n.
+/// Replaces escapes in the order in which OpenZiti does, so that saved filters keep their meaning.
+/// In consequence `\\n` is a newline, not a backslash and an n.
 fn unescape(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();
     }
-    let replacements = [(r"\\", r"\"), (r#"\""#, "\""), (r"\f", "\x0c"), (r"\n", "\n"), (r"\r", "\r"), (r"\t", "\t"), (r"\\", r"\")];
-    replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    let replacements = [
+        (r"\\", r"\"),
+        (r#"\""#, "\""),
+        (r"\f", "\x0c"),
+        (r"\n", "\n"),
+        (r"\r", "\r"),
+        (r"\t", "\t"),
+        (r"\\", r"\"),
+    ];
+    replacements
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// A text as a literal. A backslash is written by its number, because the recorded order of escapes reads `\\n` as a newline.
+/// A text as a literal. A backslash is written by its number, because the recorded order of escapes
+/// reads `\\n` as a newline.
 pub(crate) fn literal(text: &str) -> String {
     let mut written = String::from('"');
     for letter in text.chars() {
@@ -246,7 +301,8 @@ pub(crate) fn literal(text: &str) -> String {
     written
 }
 
-/// Length of a name: letters and `_`, then dotted parts that may also hold `-`. Each part begins with a letter.
+/// Length of a name: letters and `_`, then dotted parts that may also hold `-`. Each part begins
+/// with a letter.
 fn name_length(text: &str) -> usize {
     let mut length = run(text, |c| c.is_ascii_alphabetic() || c == '_');
     while let Some(part) = text.get(length..).and_then(|rest| rest.strip_prefix('.')) {
@@ -263,7 +319,11 @@ fn number_length(text: &str) -> usize {
     let at = |position: usize| text.get(position..).unwrap_or_default();
     let digits = |position: usize| run(at(position), |c| c.is_ascii_digit());
     let sign = usize::from(text.starts_with('-'));
-    let whole = if at(sign).starts_with('0') { 1 } else { digits(sign) };
+    let whole = if at(sign).starts_with('0') {
+        1
+    } else {
+        digits(sign)
+    };
     if whole == 0 {
         return 0;
     }

@@ -1,4 +1,5 @@
-//! Which types can be compared. Checked once, when a query is parsed; evaluation meets no type errors.
+//! Which types can be compared. Checked once, when a query is parsed; evaluation meets no type
+//! errors.
 
 use std::fmt;
 
@@ -16,11 +17,16 @@ pub(crate) enum Operator {
     Between,
 }
 
-/// Makes the check of an operator and its operands: one operand, two for `between`, at least one for `in`.
+/// Makes the check of an operator and its operands: one operand, two for `between`, at least one
+/// for `in`.
 ///
 /// # Errors
 /// Why the operator cannot be used with these types.
-pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'static>>) -> Result<Check, String> {
+pub(crate) fn check(
+    left: Type,
+    operator: Operator,
+    mut operands: Vec<Value<'static>>,
+) -> Result<Check, String> {
     let left = match left {
         Type::Given if operands.contains(&Value::Null) => {
             return Err("every record has this value: it cannot be compared with null".to_owned());
@@ -28,10 +34,20 @@ pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'sta
         Type::Given => Type::Text,
         other => other,
     };
-    if let Some(wrong) = operands.iter().find(|operand| !allows(left, operator, operand)) {
-        return Err(format!("{} cannot be compared by '{operator}' with {}", type_name(left), literal_name(wrong)));
+    if let Some(wrong) = operands
+        .iter()
+        .find(|operand| !allows(left, operator, operand))
+    {
+        return Err(format!(
+            "{} cannot be compared by '{operator}' with {}",
+            type_name(left),
+            literal_name(wrong)
+        ));
     }
-    if operands.windows(2).any(|pair| matches!(pair, [a, b] if a.rank() != b.rank())) {
+    if operands
+        .windows(2)
+        .any(|pair| matches!(pair, [a, b] if a.rank() != b.rank()))
+    {
         return Err("the values must all be of one type".to_owned());
     }
     if left == Type::Text || matches!(operator, Operator::Contains | Operator::IContains) {
@@ -44,9 +60,15 @@ pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'sta
     match (operator, operands.next(), operands.next()) {
         (Operator::Relation(Relation::Equal), Some(Value::Null), None) => Ok(Check::IsNull),
         (Operator::Relation(_), Some(Value::Null), None) => Ok(Check::NotNull),
-        (Operator::Relation(relation), Some(literal), None) => Ok(Check::Relates(relation, literal)),
-        (Operator::Contains, Some(Value::Text(text)), None) => Ok(Check::Contains(Needle::Exact(text.into_owned()))),
-        (Operator::IContains, Some(Value::Text(text)), None) => Ok(Check::Contains(Needle::folded(&text))),
+        (Operator::Relation(relation), Some(literal), None) => {
+            Ok(Check::Relates(relation, literal))
+        }
+        (Operator::Contains, Some(Value::Text(text)), None) => {
+            Ok(Check::Contains(Needle::Exact(text.into_owned())))
+        }
+        (Operator::IContains, Some(Value::Text(text)), None) => {
+            Ok(Check::Contains(Needle::folded(&text)))
+        }
         (Operator::Between, Some(from), Some(to)) => Ok(Check::Between(from, to)),
         _ => Err(format!("'{operator}' has the wrong number of operands")),
     }
@@ -54,7 +76,10 @@ pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'sta
 
 fn allows(left: Type, operator: Operator, right: &Value) -> bool {
     use Operator::{Between, Contains, IContains, In};
-    let equality = matches!(operator, Operator::Relation(Relation::Equal | Relation::NotEqual));
+    let equality = matches!(
+        operator,
+        Operator::Relation(Relation::Equal | Relation::NotEqual)
+    );
     match right {
         Value::Null => equality,
         Value::Bool(_) => equality && matches!(left, Type::Bool | Type::Any),
@@ -63,7 +88,9 @@ fn allows(left: Type, operator: Operator, right: &Value) -> bool {
             Between => matches!(left, Type::Number | Type::Any),
             _ => matches!(left, Type::Number | Type::Any | Type::Text),
         },
-        Value::Date(_) => !matches!(operator, Contains | IContains) && matches!(left, Type::Date | Type::Any),
+        Value::Date(_) => {
+            !matches!(operator, Contains | IContains) && matches!(left, Type::Date | Type::Any)
+        }
         Value::Text(_) => match operator {
             Between => false,
             // Numbers are compared in their written form.

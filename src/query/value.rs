@@ -32,8 +32,8 @@ pub enum Value<'a> {
     Set(Vec<Cow<'a, str>>),
 }
 
-/// The sort order: null first, false before true, text by its bytes. It is total, so sorting cannot fail; values of different types are
-/// ordered by type.
+/// The sort order: null first, false before true, text by its bytes. It is total, so sorting cannot
+/// fail; values of different types are ordered by type.
 pub fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
@@ -41,7 +41,8 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Text(a), Value::Text(b)) => a.cmp(b),
         (Value::Set(a), Value::Set(b)) => a.cmp(b),
         _ => match (a.number(), b.number()) {
-            // Integers beyond 2^53 share a float with their neighbours: the second comparison keeps the order total.
+            // Integers beyond 2^53 share a float with their neighbours: the second comparison keeps
+            // the order total.
             (Some((a, exact_a)), Some((b, exact_b))) => a.total_cmp(&b).then(exact_a.cmp(&exact_b)),
             _ => a.rank().cmp(&b.rank()),
         },
@@ -58,7 +59,12 @@ impl Value<'_> {
             Value::Float(value) => Value::Float(value),
             Value::Date(value) => Value::Date(value),
             Value::Text(value) => Value::Text(Cow::Owned(value.into_owned())),
-            Value::Set(members) => Value::Set(members.into_iter().map(|member| Cow::Owned(member.into_owned())).collect()),
+            Value::Set(members) => Value::Set(
+                members
+                    .into_iter()
+                    .map(|member| Cow::Owned(member.into_owned()))
+                    .collect(),
+            ),
         }
     }
 
@@ -74,8 +80,9 @@ impl Value<'_> {
         }
     }
 
-    /// Compares a stored value with a literal, whose type decides how. A stored value of another type counts as absent (`None`), with two
-    /// exceptions: a text literal is compared with the written form of any value, and an absent bool is false.
+    /// Compares a stored value with a literal, whose type decides how. A stored value of another
+    /// type counts as absent (`None`), with two exceptions: a text literal is compared with the
+    /// written form of any value, and an absent bool is false.
     pub(super) fn relate(&self, literal: &Value) -> Option<Ordering> {
         match literal {
             Value::Text(text) => self.text().map(|own| own.as_ref().cmp(text.as_ref())),
@@ -92,7 +99,9 @@ impl Value<'_> {
             Value::Integer(value) => Some(Cow::Owned(value.to_string())),
             Value::Float(value) => Some(Cow::Owned(value.to_string())),
             Value::Date(value) => {
-                let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(*value) * 1_000_000).ok()?;
+                let time =
+                    OffsetDateTime::from_unix_timestamp_nanos(i128::from(*value) * 1_000_000)
+                        .ok()?;
                 time.format(&Rfc3339).ok().map(Cow::Owned)
             }
             Value::Text(value) => Some(Cow::Borrowed(value)),

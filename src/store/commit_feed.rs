@@ -1,5 +1,5 @@
-//! A subscription to commits for a listener that starts later. The subscription is registered before the store can be written; the listener
-//! attaches itself when it starts.
+//! A subscription to commits for a listener that starts later. The subscription is registered
+//! before the store can be written; the listener attaches itself when it starts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,9 +27,13 @@ impl CommitFeed {
         feed
     }
 
-    /// Calls `on_commit` with `listener` and each event from now on, until all other owners have dropped the listener. A feed serves one
-    /// listener: further calls have no effect.
-    pub(crate) fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, on_commit: impl Fn(&T, &Event) + Send + Sync + 'static) {
+    /// Calls `on_commit` with `listener` and each event from now on, until all other owners have
+    /// dropped the listener. A feed serves one listener: further calls have no effect.
+    pub(crate) fn attach<T: Send + Sync + 'static>(
+        &self,
+        listener: &Arc<T>,
+        on_commit: impl Fn(&T, &Event) + Send + Sync + 'static,
+    ) {
         let listener = Arc::downgrade(listener);
         let on_commit = move |event: &Event| {
             if let Some(listener) = listener.upgrade() {

@@ -1,4 +1,5 @@
-//! The state that all transactions of a store share besides its rows: the kinds, who is connected, and which damaged records were logged.
+//! The state that all transactions of a store share besides its rows: the kinds, who is connected,
+//! and which damaged records were logged.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +25,12 @@ pub(crate) struct Context {
 impl Context {
     /// The context of a store with these kinds.
     pub(crate) fn new(registry: KindRegistry, online: Online) -> Self {
-        Self { registry, online, visits: Visits::default(), named: Mutex::default() }
+        Self {
+            registry,
+            online,
+            visits: Visits::default(),
+            named: Mutex::default(),
+        }
     }
 
     /// Logs a damaged record that is skipped, the first time only.

@@ -57,15 +57,27 @@ pub(crate) struct StoreCore {
 }
 
 impl StoreCore {
-    pub(crate) fn read<T>(&self, permit: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(
+        &self,
+        permit: Option<&ScanPermit<'_>>,
+        ask: impl FnOnce(&Read<'_>) -> Result<T>,
+    ) -> Result<T> {
         let asked = || {
             let database = self.database()?;
-            let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
+            let transaction = database
+                .begin_read()
+                .map_err(|e| Error::Storage(e.to_string()))?;
             let rows = Reading::new(transaction, &self.names);
-            ask(&Read { rows: &rows, context: &self.context, now: self.clock.now(), permit })
+            ask(&Read {
+                rows: &rows,
+                context: &self.context,
+                now: self.clock.now(),
+                permit,
+            })
         };
         // redb may panic on a page that was damaged after the file was opened.
-        catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
+        catch_unwind(AssertUnwindSafe(asked))
+            .unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
     }
 
     pub(crate) fn database(&self) -> Result<Arc<Database>> {
@@ -74,13 +86,18 @@ impl StoreCore {
 
     /// Whether the path still leads to the file that was opened.
     pub(crate) fn is_in_place(&self) -> bool {
-        self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
+        self.opened
+            .as_ref()
+            .is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
     }
 
-    /// Replaces a failed database with one that has the state that was flushed last. The new database is for reading: what is written to it
-    /// stays in memory until [`Backend::rejoin`].
+    /// Replaces a failed database with one that has the state that was flushed last. The new
+    /// database is for reading: what is written to it stays in memory until [`Backend::rejoin`].
     pub(crate) fn reopen(&self) -> Result<(), OpenError> {
-        let overlay = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
+        let overlay = self.backend.set_overlay().map_err(|reason| OpenError::Io {
+            path: self.path.clone(),
+            reason,
+        })?;
         let database = open::again(overlay, &self.path, self.cache, &self.names)?;
         let old = self.database.swap(Some(Arc::new(database)));
         // The failed database may be in any state, so that dropping it may panic.
@@ -90,7 +107,12 @@ impl StoreCore {
 
     /// The view that a job has of the transaction of its group.
     pub(crate) fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
-        let read = Read { rows, context: &self.context, now: self.clock.now(), permit: None };
+        let read = Read {
+            rows,
+            context: &self.context,
+            now: self.clock.now(),
+            permit: None,
+        };
         Tx::new(read, rows, author)
     }
 
@@ -98,7 +120,10 @@ impl StoreCore {
     pub(crate) fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {
-            tracing::error!(reason, "the data file cannot be written; writes are rejected until it works again");
+            tracing::error!(
+                reason,
+                "the data file cannot be written; writes are rejected until it works again"
+            );
             self.failure.store(Some(Arc::new(reason)));
         }
     }
@@ -112,15 +137,25 @@ impl StoreCore {
 
     /// The error for a write after a failure; `None` while writes are accepted.
     pub(crate) fn refusal(&self) -> Option<Error> {
-        self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are rejected because of a failure: {reason}")))
+        self.failure.load().as_ref().map(|reason| {
+            Error::Storage(format!(
+                "writes are rejected because of a failure: {reason}"
+            ))
+        })
     }
 
     pub(crate) fn publish(&self, events: &[Event]) {
-        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self
+            .listeners
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         for (_, listener) in listeners.iter() {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
+            let result =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
             if result.is_err() {
-                tracing::error!("a listener for changes panicked; its state may be stale until the controller is restarted");
+                tracing::error!(
+                    "a listener for changes panicked; its state may be stale until the controller is restarted"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The queries that a cached value depends on, and a recorder of the queries that a computation makes.
+//! The queries that a cached value depends on, and a recorder of the queries that a computation
+//! makes.
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,8 +13,9 @@ use crate::{
     error::Result,
 };
 
-/// A query against the store, as a hash: the record with an id, or the records that have a value. Two queries may share a hash. The only
-/// effect is that a value may be invalidated although it is still valid.
+/// A query against the store, as a hash: the record with an id, or the records that have a value.
+/// Two queries may share a hash. The only effect is that a value may be invalidated although it is
+/// still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dependency(u64);
 
@@ -60,23 +62,35 @@ pub struct DependencyRecorder<'f> {
 impl<'f> DependencyRecorder<'f> {
     /// A recorder that has recorded no query yet.
     pub fn new(lookup: &'f dyn Lookup) -> Self {
-        Self { lookup, dependencies: RefCell::default(), fleeting: Cell::new(false) }
+        Self {
+            lookup,
+            dependencies: RefCell::default(),
+            fleeting: Cell::new(false),
+        }
     }
 
-    /// The recorded dependencies. `None` if a query depends on something that changes without a commit, such as the
-    /// time.
+    /// The recorded dependencies. `None` if a query depends on something that changes without a
+    /// commit, such as the time.
     pub fn dependencies(self) -> Option<Vec<Dependency>> {
         (!self.fleeting.get()).then(|| self.dependencies.into_inner())
     }
 
     fn note_value(&self, kind: Kind, field: &str, value: &str) {
-        self.dependencies.borrow_mut().push(Dependency::of_value(&index::prefix(kind, field, value.as_bytes())));
+        self.dependencies
+            .borrow_mut()
+            .push(Dependency::of_value(&index::prefix(
+                kind,
+                field,
+                value.as_bytes(),
+            )));
     }
 }
 
 impl Lookup for DependencyRecorder<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
-        self.dependencies.borrow_mut().push(Dependency::of_record(kind, id));
+        self.dependencies
+            .borrow_mut()
+            .push(Dependency::of_record(kind, id));
         self.lookup.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
@@ -88,11 +102,15 @@ impl Lookup for DependencyRecorder<'_> {
         self.lookup.any(kind, field, value)
     }
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.dependencies.borrow_mut().push(Dependency::of_tombstone(kind, field, value));
+        self.dependencies
+            .borrow_mut()
+            .push(Dependency::of_tombstone(kind, field, value));
         self.lookup.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
-        self.dependencies.borrow_mut().push(Dependency::of_any_tombstone());
+        self.dependencies
+            .borrow_mut()
+            .push(Dependency::of_any_tombstone());
         self.lookup.any_ended()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
@@ -100,7 +118,9 @@ impl Lookup for DependencyRecorder<'_> {
         self.lookup.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
-        self.dependencies.borrow_mut().push(Dependency::of_connection(identity));
+        self.dependencies
+            .borrow_mut()
+            .push(Dependency::of_connection(identity));
         self.lookup.is_connected(identity)
     }
     fn dynamic_cost(&self, terminator: &str) -> u16 {

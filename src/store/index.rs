@@ -1,12 +1,13 @@
-//! The index entries of a record, as a pure function of the record, and their layout in the index table.
+//! The index entries of a record, as a pure function of the record, and their layout in the index
+//! table.
 //!
-//! Key: code, value, id. The code identifies kind and field in four bytes ([`code`]). The value is external input: a
-//! zero byte in it is written as `00 FF`, and `00 00` ends it. So no value can run into the id, and keys sort by value,
-//! then id. If a value is longer than [`MAX_LENGTH`], the key holds its first bytes, `00 01` and its SHA-256, and the row
-//! holds the whole value.
+//! Key: code, value, id. The code identifies kind and field in four bytes ([`code`]). The value is
+//! external input: a zero byte in it is written as `00 FF`, and `00 00` ends it. So no value can
+//! run into the id, and keys sort by value, then id. If a value is longer than [`MAX_LENGTH`], the
+//! key holds its first bytes, `00 01` and its SHA-256, and the row holds the whole value.
 //!
-//! A change of the indexed fields needs the next file format (`file/upgrade.rs`), because existing files have other
-//! rows.
+//! A change of the indexed fields needs the next file format (`file/upgrade.rs`), because existing
+//! files have other rows.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -40,34 +41,56 @@ pub struct IndexEntry {
     pub unique: bool,
 }
 
-/// The index entries of a record, ordered by key, without duplicates: a field and a reference of the same name have the same entries.
+/// The index entries of a record, ordered by key, without duplicates: a field and a reference of
+/// the same name have the same entries.
 pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     let mut found = BTreeMap::new();
     let mut add = |field: &'static str, value: &[u8], unique: bool| {
         let mut key = prefix(E::KIND, field, value);
         let prefix = key.len();
         key.extend_from_slice(record.id.as_str().as_bytes());
-        let row = if value.len() > MAX_LENGTH { value.to_vec() } else { Vec::new() };
+        let row = if value.len() > MAX_LENGTH {
+            value.to_vec()
+        } else {
+            Vec::new()
+        };
         found.entry(key).or_insert((field, prefix, row, false)).3 |= unique;
     };
     for field in E::FIELDS.iter().filter(|field| field.index != Index::None) {
         let unique = matches!(field.index, Index::Unique | Index::Every);
         match (field.value)(record) {
-            Value::Set(members) => members.iter().for_each(|member| add(field.name, member.as_bytes(), unique)),
-            Value::Text(text) if !(unique && text.is_empty()) => add(field.name, text.as_bytes(), unique),
+            Value::Set(members) => members
+                .iter()
+                .for_each(|member| add(field.name, member.as_bytes(), unique)),
+            Value::Text(text) if !(unique && text.is_empty()) => {
+                add(field.name, text.as_bytes(), unique)
+            }
             _ => {}
         }
     }
     for reference in E::REFERENCES {
-        (reference.ids)(record).into_iter().for_each(|id| add(reference.field, id.as_bytes(), false));
+        (reference.ids)(record)
+            .into_iter()
+            .for_each(|id| add(reference.field, id.as_bytes(), false));
     }
-    found.into_iter().map(|(key, (field, prefix, row, unique))| IndexEntry { field, key, prefix, row, unique }).collect()
+    found
+        .into_iter()
+        .map(|(key, (field, prefix, row, unique))| IndexEntry {
+            field,
+            key,
+            prefix,
+            row,
+            unique,
+        })
+        .collect()
 }
 
 /// The code of a kind's field: CRC-32 of both names. A test checks that no two fields share one.
 pub fn code(kind: Kind, field: &str) -> IndexCode {
     let mut sum = crc32fast::Hasher::new();
-    [kind.name, ".", field].iter().for_each(|part| sum.update(part.as_bytes()));
+    [kind.name, ".", field]
+        .iter()
+        .for_each(|part| sum.update(part.as_bytes()));
     sum.finalize().to_be_bytes()
 }
 
@@ -76,7 +99,11 @@ pub(crate) fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend(code(kind, name));
     for byte in value.iter().take(MAX_LENGTH) {
-        if *byte == 0 { key.extend(ZERO) } else { key.push(*byte) }
+        if *byte == 0 {
+            key.extend(ZERO)
+        } else {
+            key.push(*byte)
+        }
     }
     if value.len() <= MAX_LENGTH {
         key.extend(END);
@@ -90,7 +117,10 @@ pub(crate) fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
 /// The code of a row's field, and the id of its record. `None` if the row is malformed.
 pub(crate) fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(IndexCode, &'k str)> {
     let (_, prefix) = value(key, row)?;
-    Some((*key.first_chunk()?, std::str::from_utf8(key.get(prefix..)?).ok()?))
+    Some((
+        *key.first_chunk()?,
+        std::str::from_utf8(key.get(prefix..)?).ok()?,
+    ))
 }
 
 /// The smallest key after all keys with a prefix.

@@ -1,21 +1,25 @@
-//! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
+//! Records in one file: typed transactions over redb, one writer with group commit, indexes,
+//! references, lists.
 //!
-//! Not here: the kinds (the list of [`KindEntry`]s is passed in), permissions, and side effects of changes. Integrity
-//! check and repair (`integrity/`) and snapshots (`file/snapshot.rs`) use the same list.
+//! Not here: the kinds (the list of [`KindEntry`]s is passed in), permissions, and side effects of
+//! changes. Integrity check and repair (`integrity/`) and snapshots (`file/snapshot.rs`) use the
+//! same list.
 //!
-//! Start with [`Store::write`] and [`Reader::read`]; then `tx/write.rs` and `tx/read.rs` for what a transaction can do, `tx/writer.rs` for
-//! how jobs become durable, `index.rs` and `codec.rs` for the layout on disk.
+//! Start with [`Store::write`] and [`Reader::read`]; then `tx/write.rs` and `tx/read.rs` for what a
+//! transaction can do, `tx/writer.rs` for how jobs become durable, `index.rs` and `codec.rs` for
+//! the layout on disk.
 //!
 //! A change that is only previewed never reaches the writer (`tx/dry_run.rs`).
 //!
-//! After a disk failure, writes are rejected until the disk works again; reads continue on the state flushed last (`file/backend.rs`,
-//! `file/recovery.rs`).
+//! After a disk failure, writes are rejected until the disk works again; reads continue on the
+//! state flushed last (`file/backend.rs`, `file/recovery.rs`).
 //!
-//! Very many records are deleted by a tombstone at once and removed in batches later (`tx/tombstone.rs`). A file of an
-//! earlier format is converted before anything is read from it or written to it (`file/upgrade.rs`).
+//! Very many records are deleted by a tombstone at once and removed in batches later
+//! (`tx/tombstone.rs`). A file of an earlier format is converted before anything is read from it or
+//! written to it (`file/upgrade.rs`).
 //!
-//! Invariant: a write that was answered as done is on disk after any crash, and every listener was called before the
-//! answer. No reader sees what is not on disk yet.
+//! Invariant: a write that was answered as done is on disk after any crash, and every listener was
+//! called before the answer. No reader sees what is not on disk yet.
 
 mod cache;
 mod codec;

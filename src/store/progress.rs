@@ -48,6 +48,10 @@ impl Progress {
     /// # Errors
     /// [`Error::Internal`] if the work was cancelled.
     pub(crate) fn check_cancelled(&self) -> Result<()> {
-        if self.stop.load(Relaxed) { Err(Error::Internal("the run was cancelled".into())) } else { Ok(()) }
+        if self.stop.load(Relaxed) {
+            Err(Error::Internal("the run was cancelled".into()))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -23,8 +23,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Reader(pub(super) Arc<Inner>);
 
-/// A [`Reader`] that does not keep its store open. A listener of commits holds this type instead of a [`Reader`], because the store holds
-/// the listener.
+/// A [`Reader`] that does not keep its store open. A listener of commits holds this type instead of
+/// a [`Reader`], because the store holds the listener.
 pub struct WeakReader(Weak<Inner>);
 
 impl WeakReader {
@@ -68,8 +68,8 @@ impl Reader {
         self.0.core.writing.load(Ordering::Acquire)
     }
 
-    /// Whether the path still leads to the file that was opened. If the file was moved or deleted, what is written is
-    /// lost at the next start.
+    /// Whether the path still leads to the file that was opened. If the file was moved or deleted,
+    /// what is written is lost at the next start.
     pub(crate) fn is_in_place(&self) -> bool {
         self.0.core.is_in_place()
     }
@@ -87,26 +87,37 @@ impl Reader {
         self.0.core.read(None, ask)
     }
 
-    /// Reads the current state on a thread that may block; for many records. Only a limited number of scans that read
-    /// more than about a thousand rows run at the same time (`list/scan_limit.rs`). A scan stops when its future is
-    /// dropped.
+    /// Reads the current state on a thread that may block; for many records. Only a limited number
+    /// of scans that read more than about a thousand rows run at the same time
+    /// (`list/scan_limit.rs`). A scan stops when its future is dropped.
     ///
     /// # Errors
     /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if `ask` panicked.
-    pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+    pub async fn scan<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (core, scan_limit) = (self.0.core.clone(), self.0.scan_limit.clone());
         let waiting = AbandonOnDrop(Arc::default());
         let abandoned = waiting.0.clone();
-        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::limited(&scan_limit, &abandoned)), ask));
-        asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
+        let asked = tokio::task::spawn_blocking(move || {
+            core.read(Some(&ScanPermit::limited(&scan_limit, &abandoned)), ask)
+        });
+        asked
+            .await
+            .unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
-    /// Reads the current state on this thread, because a hand-over to another thread costs more than a short read. Work that reads more than
-    /// a few rows, or calls [`Read::leave`], begins again as a [`Reader::scan`].
+    /// Reads the current state on this thread, because a hand-over to another thread costs more
+    /// than a short read. Work that reads more than a few rows, or calls [`Read::leave`], begins
+    /// again as a [`Reader::scan`].
     ///
     /// # Errors
     /// As in [`Reader::read`] and [`Reader::scan`].
-    pub async fn ask<T: Send + 'static>(&self, ask: impl Fn(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&Read<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let answer = {
             let permit = ScanPermit::here();
             let answer = self.0.core.read(Some(&permit), &ask);
@@ -121,17 +132,34 @@ impl Reader {
 
 impl Inner {
     pub(super) fn close(&self) {
-        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(
+            self.jobs
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         // The last clone may be dropped inside a job, on the writer thread itself.
-        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+        if let Some(writer) =
+            writer.filter(|writer| writer.thread().id() != std::thread::current().id())
+        {
             drop(writer.join());
         }
         self.core.backend.release();
         self.core.database.store(None);
-        // A listener may hold the store, so that dropping it can call this function again; it is dropped outside the
-        // lock.
-        let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
+        // A listener may hold the store, so that dropping it can call this function again; it is
+        // dropped outside the lock.
+        let listeners = std::mem::take(
+            &mut *self
+                .core
+                .listeners
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         drop(listeners);
     }
 }

@@ -14,6 +14,9 @@ pub(crate) fn closed() -> Error {
 
 /// The error for a panic; `what` panicked.
 pub(crate) fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
     Error::Internal(format!("{what} panicked: {}", text.unwrap_or("no message")))
 }

@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, HistoryClass, Index, Kind, Lookup, OnDelete, Reference, tombstone},
+    entity::{
+        AnyRecord, Entity, Epoch, HistoryClass, Index, Kind, Lookup, OnDelete, Reference, tombstone,
+    },
     error::{Error, Result},
 };
 
@@ -92,17 +94,31 @@ impl KindEntry {
             epoch: |id, bytes| Ok(E::epoch(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
-            is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
-            stands: |id, bytes, lookup| Ok(!lookup.any_ended()? || tombstone::stands(&codec::decode::<E>(id, bytes)?, lookup)?),
-            deletion: |id, bytes, by_system| Edit::delete(codec::decode::<E>(id, bytes)?, by_system),
+            is_unique: |name| {
+                E::FIELDS.iter().any(|field| {
+                    field.name == name && matches!(field.index, Index::Unique | Index::Every)
+                })
+            },
+            stands: |id, bytes, lookup| {
+                Ok(!lookup.any_ended()?
+                    || tombstone::stands(&codec::decode::<E>(id, bytes)?, lookup)?)
+            },
+            deletion: |id, bytes, by_system| {
+                Edit::delete(codec::decode::<E>(id, bytes)?, by_system)
+            },
             clearing: clearing::<E>,
         }
     }
 }
 
 fn indexed<E: Entity>() -> Vec<&'static str> {
-    let fields = E::FIELDS.iter().filter(|field| field.index != Index::None).map(|field| field.name);
-    fields.chain(E::REFERENCES.iter().map(|reference| reference.field)).collect()
+    let fields = E::FIELDS
+        .iter()
+        .filter(|field| field.index != Index::None)
+        .map(|field| field.name);
+    fields
+        .chain(E::REFERENCES.iter().map(|reference| reference.field))
+        .collect()
 }
 
 fn edges<E: Entity>() -> Vec<ReferenceEdge> {
@@ -111,17 +127,35 @@ fn edges<E: Entity>() -> Vec<ReferenceEdge> {
         OnDelete::Cascade => DeleteRule::Cascade,
         OnDelete::Clear(_) => DeleteRule::Clear,
     };
-    E::REFERENCES.iter().map(|r| ReferenceEdge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
+    E::REFERENCES
+        .iter()
+        .map(|r| ReferenceEdge {
+            field: r.field,
+            to: r.kind,
+            rule: rule(&r.on_delete),
+        })
+        .collect()
 }
 
 fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<RecordParts> {
     let record = codec::decode::<E>(id, bytes)?;
     let of = |reference: &Reference<E>| {
-        let target = |id: &str| Target { field: reference.field, kind: reference.kind, id: id.into() };
-        (reference.ids)(&record).into_iter().map(target).collect::<Vec<_>>()
+        let target = |id: &str| Target {
+            field: reference.field,
+            kind: reference.kind,
+            id: id.into(),
+        };
+        (reference.ids)(&record)
+            .into_iter()
+            .map(target)
+            .collect::<Vec<_>>()
     };
     let targets = E::REFERENCES.iter().flat_map(of).collect();
-    Ok(RecordParts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
+    Ok(RecordParts {
+        entries: index::entries(&record),
+        targets,
+        flaw: E::flaw(&record),
+    })
 }
 
 fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &RemovedReference<'_>) -> Result<Edit> {
@@ -138,7 +172,9 @@ fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &RemovedReference<'_>) -
 
 /// The names of all tables, by slot.
 pub(super) fn table_names(kinds: &[KindEntry]) -> Vec<String> {
-    Table::all(kinds.len()).map(|table| table_name(table, kinds)).collect()
+    Table::all(kinds.len())
+        .map(|table| table_name(table, kinds))
+        .collect()
 }
 
 /// The name of a table in the file.
@@ -150,7 +186,10 @@ pub(super) fn table_name(table: Table, kinds: &[KindEntry]) -> String {
         Table::History(HistoryClass::Changes) => "history".into(),
         Table::History(HistoryClass::Sessions) => "history.sessions".into(),
         Table::Endings => "endings".into(),
-        Table::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
+        Table::Records(place) => format!(
+            "records.{}",
+            kinds.get(place).map_or("", |entry| entry.kind.name)
+        ),
     }
 }
 
@@ -164,12 +203,20 @@ pub(crate) struct KindRegistry {
 
 impl KindRegistry {
     pub(super) fn new(entries: &'static [KindEntry]) -> Self {
-        let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
-        let fields = entries
+        let edges = entries
             .iter()
             .enumerate()
-            .flat_map(|(at, entry)| (entry.indexed)().into_iter().map(move |field| (index::code(entry.kind, field), (at, field))));
-        Self { entries, edges: edges.collect(), fields: fields.collect() }
+            .flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
+        let fields = entries.iter().enumerate().flat_map(|(at, entry)| {
+            (entry.indexed)()
+                .into_iter()
+                .map(move |field| (index::code(entry.kind, field), (at, field)))
+        });
+        Self {
+            entries,
+            edges: edges.collect(),
+            fields: fields.collect(),
+        }
     }
 
     /// The place of the kind and the name of the field with a code.
@@ -179,7 +226,9 @@ impl KindRegistry {
 
     /// All codes in ascending order, with kind and field.
     pub(super) fn fields(&self) -> impl Iterator<Item = (IndexCode, Kind, &'static str)> + '_ {
-        self.fields.iter().filter_map(|(code, (place, field))| Some((*code, self.entries.get(*place)?.kind, *field)))
+        self.fields.iter().filter_map(|(code, (place, field))| {
+            Some((*code, self.entries.get(*place)?.kind, *field))
+        })
     }
 
     /// All kinds.
@@ -189,16 +238,24 @@ impl KindRegistry {
 
     /// A kind's place in the list.
     pub(super) fn place(&self, kind: Kind) -> Result<usize> {
-        let found = self.entries.iter().position(|entry| entry.kind.name == kind.name);
+        let found = self
+            .entries
+            .iter()
+            .position(|entry| entry.kind.name == kind.name);
         found.ok_or_else(|| Error::Internal(format!("the store was opened without {}", kind.path)))
     }
 
     pub(super) fn entry(&self, place: usize) -> Result<&'static KindEntry> {
-        self.entries.get(place).ok_or_else(|| Error::Internal("no such kind".into()))
+        self.entries
+            .get(place)
+            .ok_or_else(|| Error::Internal("no such kind".into()))
     }
 
     /// The references that lead to a kind, with the place of the kind that has them.
     pub(super) fn edges_to(&self, kind: Kind) -> impl Iterator<Item = (usize, ReferenceEdge)> + '_ {
-        self.edges.iter().filter(move |(_, edge)| edge.to == kind).copied()
+        self.edges
+            .iter()
+            .filter(move |(_, edge)| edge.to == kind)
+            .copied()
     }
 }

@@ -14,21 +14,30 @@ pub(crate) struct Space {
 }
 
 impl Reader {
-    /// The disk space of the data file; `None` if the store is not in a file or the sizes cannot be read.
+    /// The disk space of the data file; `None` if the store is not in a file or the sizes cannot be
+    /// read.
     pub(crate) fn space(&self) -> Option<Space> {
         let core = self.core();
         core.opened.as_ref()?;
         let file = fs::metadata(&core.path).ok()?.len();
-        Some(Space { file, free: free_bytes(&core.path).ok()? })
+        Some(Space {
+            file,
+            free: free_bytes(&core.path).ok()?,
+        })
     }
 }
 
-/// The free bytes of the file system of a file or directory, without what is reserved for root. An empty path is the current directory.
+/// The free bytes of the file system of a file or directory, without what is reserved for root. An
+/// empty path is the current directory.
 ///
 /// # Errors
 /// The path does not exist, or the size cannot be read.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     let system = rustix::fs::statvfs(path)?;
     Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }

@@ -1,5 +1,5 @@
-//! Every operation admits exactly the callers that its row permits. The body of a caller without a session is not validated; a caller whose
-//! session is not sufficient learns only that.
+//! Every operation admits exactly the callers that its row permits. The body of a caller without a
+//! session is not validated; a caller whose session is not sufficient learns only that.
 
 use overkeep::testing::http::{Permission, Row};
 use serde_json::{Value as Json, json};
@@ -23,20 +23,28 @@ impl Kind {
     fn caller(&self, server: &TestServer) -> Caller {
         match &self.username {
             Some(username) => server.log_in_again(username),
-            None if self.wrong_token => server.anonymous().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
+            None if self.wrong_token => server
+                .anonymous()
+                .with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
             None => server.anonymous(),
         }
     }
 
-    /// A body for a request of this caller, with its type: a valid one if only the permission is to be tested.
+    /// A body for a request of this caller, with its type: a valid one if only the permission is to
+    /// be tested.
     fn body(&self, base: Base, row: &Row) -> Option<(String, Vec<u8>)> {
         row.operation.body.as_ref()?;
         let is_refused = self.holds.is_some() && !self.admitted(row);
-        Some(if is_refused { example(base, row) } else { ("application/json".into(), NONSENSE.into()) })
+        Some(if is_refused {
+            example(base, row)
+        } else {
+            ("application/json".into(), NONSENSE.into())
+        })
     }
 
     fn admitted(&self, row: &Row) -> bool {
-        row.permission == Permission::Open || self.holds.is_some_and(|holds| holds >= row.permission)
+        row.permission == Permission::Open
+            || self.holds.is_some_and(|holds| holds >= row.permission)
     }
 }
 
@@ -58,13 +66,38 @@ fn kinds(server: &TestServer) -> Vec<Kind> {
         let username = fresh(name);
         let more = json!({ "isAdmin": admin, "authPolicyId": policy });
         server.user(&username, more);
-        Kind { name, holds: Some(holds), username: Some(username), wrong_token: false }
+        Kind {
+            name,
+            holds: Some(holds),
+            username: Some(username),
+            wrong_token: false,
+        }
     };
     vec![
-        Kind { name: "anonymous", holds: None, username: None, wrong_token: false },
-        Kind { name: "wrong token", holds: None, username: None, wrong_token: true },
-        somebody("half-authenticated", Permission::Partial, false, Some(&policy)),
-        somebody("half-authenticated-administrator", Permission::Partial, true, Some(&policy)),
+        Kind {
+            name: "anonymous",
+            holds: None,
+            username: None,
+            wrong_token: false,
+        },
+        Kind {
+            name: "wrong token",
+            holds: None,
+            username: None,
+            wrong_token: true,
+        },
+        somebody(
+            "half-authenticated",
+            Permission::Partial,
+            false,
+            Some(&policy),
+        ),
+        somebody(
+            "half-authenticated-administrator",
+            Permission::Partial,
+            true,
+            Some(&policy),
+        ),
         somebody("user", Permission::User, false, None),
         somebody("administrator", Permission::Admin, true, None),
     ]
@@ -72,7 +105,17 @@ fn kinds(server: &TestServer) -> Vec<Kind> {
 
 /// A path of the row with an unknown id.
 fn path(row: &Row) -> String {
-    row.path.split('/').map(|part| if part.starts_with('{') { "nothing-has-this-id" } else { part }).collect::<Vec<_>>().join("/")
+    row.path
+        .split('/')
+        .map(|part| {
+            if part.starts_with('{') {
+                "nothing-has-this-id"
+            } else {
+                part
+            }
+        })
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 fn described(base: Base, row: &Row) -> &'static Json {
@@ -81,15 +124,35 @@ fn described(base: Base, row: &Row) -> &'static Json {
 
 /// The required query parameters.
 fn query(base: Base, row: &Row) -> String {
-    let parameters = described(base, row)["parameters"].as_array().into_iter().flatten();
+    let parameters = described(base, row)["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let required = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
-    required.map(|one| format!("{}={}&", one["name"].as_str().unwrap(), one["schema"]["enum"][0].as_str().unwrap_or("x"))).collect()
+    required
+        .map(|one| {
+            format!(
+                "{}={}&",
+                one["name"].as_str().unwrap(),
+                one["schema"]["enum"][0].as_str().unwrap_or("x")
+            )
+        })
+        .collect()
 }
 
 /// The example of a row's body, and its type.
 fn example(base: Base, row: &Row) -> (String, Vec<u8>) {
-    let (media, content) = described(base, row)["requestBody"]["content"].as_object().unwrap().iter().next().unwrap();
-    let text = |example: &Json| example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+    let (media, content) = described(base, row)["requestBody"]["content"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    let text = |example: &Json| {
+        example
+            .as_str()
+            .map_or_else(|| example.to_string(), str::to_owned)
+    };
     (media.clone(), text(&content["example"]).into())
 }
 
@@ -106,7 +169,10 @@ fn sweep(base: Base) {
             }
             let answer = asking.send();
             if admitted(&answer) != kind.admitted(row) {
-                wrong.push(format!("{} {} as {}: {} {}", row.method, row.path, kind.name, answer.status, answer.text));
+                wrong.push(format!(
+                    "{} {} as {}: {} {}",
+                    row.method, row.path, kind.name, answer.status, answer.text
+                ));
             }
             if kind.username.is_some() && row.method == "DELETE" && answer.status == 200 {
                 caller = kind.caller(&server).at(base);
@@ -135,9 +201,19 @@ fn client_rows_admit_permitted_callers_only() {
 fn own_rows_admit_permitted_callers_only() {
     sweep(Base::Overkeep);
     for row in interface(Base::Overkeep).rows() {
-        let is_open =
-            ["/openapi.json", "/authenticate/link", "/authenticate/signer", "/authenticate/signer-code"].contains(&row.path.as_str());
-        assert!(row.permission == Permission::Admin || is_open, "{} {}", row.method, row.path);
+        let is_open = [
+            "/openapi.json",
+            "/authenticate/link",
+            "/authenticate/signer",
+            "/authenticate/signer-code",
+        ]
+        .contains(&row.path.as_str());
+        assert!(
+            row.permission == Permission::Admin || is_open,
+            "{} {}",
+            row.method,
+            row.path
+        );
     }
 }
 
@@ -145,7 +221,12 @@ fn own_rows_admit_permitted_callers_only() {
 fn fabric_rows_admit_permitted_callers_only() {
     sweep(Base::Fabric);
     for row in interface(Base::Fabric).rows() {
-        assert!(row.permission == Permission::Admin || row.path == "/openapi.json", "{} {}", row.method, row.path);
+        assert!(
+            row.permission == Permission::Admin || row.path == "/openapi.json",
+            "{} {}",
+            row.method,
+            row.path
+        );
     }
 }
 
@@ -153,8 +234,16 @@ fn fabric_rows_admit_permitted_callers_only() {
 fn a_bearer_token_alone_opens_nothing() {
     let server = TestServer::start();
     for base in Base::ALL {
-        for row in interface(base).rows().filter(|row| row.permission != Permission::Open) {
-            let answer = server.anonymous().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
+        for row in interface(base)
+            .rows()
+            .filter(|row| row.permission != Permission::Open)
+        {
+            let answer = server
+                .anonymous()
+                .at(base)
+                .ask(row.method, &path(row))
+                .header("authorization", "Bearer abc.def.ghi")
+                .send();
             answer.refused(401, "UNAUTHORIZED", "");
         }
     }
@@ -190,9 +279,17 @@ fn open_operations_are_a_fixed_list() {
         "/network-jwts",
     ];
     for base in Base::ALL {
-        for row in interface(base).rows().filter(|row| row.permission == Permission::Open) {
+        for row in interface(base)
+            .rows()
+            .filter(|row| row.permission == Permission::Open)
+        {
             let list = row.path == "/external-jwt-signers" && base == Base::Management;
-            assert!(expected.contains(&row.path.as_str()) && !list, "{base:?}: {} {} is open to all", row.method, row.path);
+            assert!(
+                expected.contains(&row.path.as_str()) && !list,
+                "{base:?}: {} {} is open to all",
+                row.method,
+                row.path
+            );
         }
     }
 }

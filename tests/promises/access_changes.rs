@@ -1,5 +1,6 @@
-//! The history shows since when an identity has a right, and who caused it: every change that grants or takes access is followed by a row
-//! with the number and names of the affected pairs, whatever happens in between.
+//! The history shows since when an identity has a right, and who caused it: every change that
+//! grants or takes access is followed by a row with the number and names of the affected pairs,
+//! whatever happens in between.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +9,9 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryClass, HistoryRow, Id, Identity, PairCount, Pairs,
-        Record, Service, ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup, builtin, history::Who,
+        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryClass,
+        HistoryRow, Id, Identity, PairCount, Pairs, Record, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy, TypedLookup, builtin, history::Who,
     },
     error::{Error, Result},
     store::{OpenStore, Retention, Store, Tx},
@@ -47,9 +49,21 @@ impl World {
         let access = Access::following(&opened, Clock::system()).unwrap();
         let store = opened.start().unwrap();
         let audit = AccessAudit::following(&store).unwrap();
-        let mut world = Self { store, access, audit, rng: Rng::new(seed), states: Vec::new() };
+        let mut world = Self {
+            store,
+            access,
+            audit,
+            rng: Rng::new(seed),
+            states: Vec::new(),
+        };
         let default = builtin::auth_policy(Timestamp::from_millis(0));
-        world.change(&Author::default(), |tx, _| if tx.find(&default.id)?.is_none() { tx.insert(default) } else { Ok(()) });
+        world.change(&Author::default(), |tx, _| {
+            if tx.find(&default.id)?.is_none() {
+                tx.insert(default)
+            } else {
+                Ok(())
+            }
+        });
         world
     }
 
@@ -62,15 +76,24 @@ impl World {
     }
 
     /// A change by an author.
-    fn change(&mut self, author: &Author, change: impl FnOnce(&Tx<'_>, &mut Rng) -> Result<()> + Send + 'static) {
+    fn change(
+        &mut self,
+        author: &Author,
+        change: impl FnOnce(&Tx<'_>, &mut Rng) -> Result<()> + Send + 'static,
+    ) {
         let mut rng = Rng::new(self.rng.below(1 << 40) as u64);
-        self.store.by(author.clone()).write_blocking(move |tx| change(tx, &mut rng)).unwrap();
+        self.store
+            .by(author.clone())
+            .write_blocking(move |tx| change(tx, &mut rng))
+            .unwrap();
         self.states.push((self.end(), self.everything()));
     }
 
     /// A random change.
     fn any_change(&mut self, author: &Author) {
-        self.change(author, |tx, rng| (0..1 + rng.below(3)).try_for_each(|_| one(tx, rng)));
+        self.change(author, |tx, rng| {
+            (0..1 + rng.below(3)).try_for_each(|_| one(tx, rng))
+        });
     }
 
     fn everything(&self) -> Everything {
@@ -80,13 +103,25 @@ impl World {
             for identity in ids("i", 5) {
                 for (n, right) in [Right::Dial, Right::Bind].into_iter().enumerate() {
                     all[n].extend(
-                        ids("s", 4).filter(|service| engine.may(&identity, service, right)).map(|service| pair(&identity, &service)),
+                        ids("s", 4)
+                            .filter(|service| engine.may(&identity, service, right))
+                            .map(|service| pair(&identity, &service)),
                     );
                 }
-                all[2].extend(engine.edge_routers_of_identity(&identity).ids().map(|router| pair(&identity, router)));
+                all[2].extend(
+                    engine
+                        .edge_routers_of_identity(&identity)
+                        .ids()
+                        .map(|router| pair(&identity, router)),
+                );
             }
             for service in ids("s", 4) {
-                all[3].extend(engine.edge_routers_of_service(&service).ids().map(|router| pair(&service, router)));
+                all[3].extend(
+                    engine
+                        .edge_routers_of_service(&service)
+                        .ids()
+                        .map(|router| pair(&service, router)),
+                );
             }
         });
         all
@@ -94,32 +129,69 @@ impl World {
 
     /// The rows about access after a row.
     fn told(&self, behind: u64) -> Vec<HistoryRow> {
-        let rows = self.store.read(|tx| tx.history_after(behind, usize::MAX)).unwrap();
-        rows.into_iter().filter(|row| row.action == Action::Access).collect()
+        let rows = self
+            .store
+            .read(|tx| tx.history_after(behind, usize::MAX))
+            .unwrap();
+        rows.into_iter()
+            .filter(|row| row.action == Action::Access)
+            .collect()
     }
 
     /// The rights when a row was the last one.
     fn at(&self, sequence: u64) -> &Everything {
         static NOTHING: Everything = [const { BTreeSet::new() }; 4];
-        self.states.iter().rev().find(|(end, _)| *end <= sequence).map_or(&NOTHING, |(_, state)| state)
+        self.states
+            .iter()
+            .rev()
+            .find(|(end, _)| *end <= sequence)
+            .map_or(&NOTHING, |(_, state)| state)
     }
 
     /// The author of these rows; `several` if there are more.
     fn author(&self, first: u64, last: u64) -> Author {
-        let rows = self.store.read(|tx| tx.history_after(first - 1, usize::MAX)).unwrap();
-        let mut authors = rows.into_iter().filter(|row| row.sequence <= last && row.action != Action::Access).map(|row| row.by);
+        let rows = self
+            .store
+            .read(|tx| tx.history_after(first - 1, usize::MAX))
+            .unwrap();
+        let mut authors = rows
+            .into_iter()
+            .filter(|row| row.sequence <= last && row.action != Action::Access)
+            .map(|row| row.by);
         let author = authors.next().unwrap();
-        if authors.all(|other| other == author) { author } else { Author::several() }
+        if authors.all(|other| other == author) {
+            author
+        } else {
+            Author::several()
+        }
     }
 
     /// Asserts that the rows about access describe all changes after a row, each once.
     fn hold(&self, mut seen: u64) {
         for row in self.told(seen) {
-            let AccessChange { first, last, gained, lost, .. } = row.access.as_deref().unwrap();
-            assert!(*first > seen && first <= last && *last < row.sequence, "{row:?}");
+            let AccessChange {
+                first,
+                last,
+                gained,
+                lost,
+                ..
+            } = row.access.as_deref().unwrap();
+            assert!(
+                *first > seen && first <= last && *last < row.sequence,
+                "{row:?}"
+            );
             // No unreported change lies between the rows.
-            assert_eq!(self.at(seen), self.at(first - 1), "between {seen} and {first}");
-            let end = self.states.iter().map(|(end, _)| *end).find(|end| end >= last).unwrap();
+            assert_eq!(
+                self.at(seen),
+                self.at(first - 1),
+                "between {seen} and {first}"
+            );
+            let end = self
+                .states
+                .iter()
+                .map(|(end, _)| *end)
+                .find(|end| end >= last)
+                .unwrap();
             let (before, after) = (self.at(first - 1), self.at(end));
             assert_ne!(before, after, "{row:?}");
             assert_eq!(row.by, self.author(*first, *last));
@@ -133,19 +205,36 @@ impl World {
 
 /// Asserts that some pairs are those in `after` that are not in `before`.
 fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
-    let Pairs { dial, bind, identity_routers, service_routers } = pairs;
-    for (n, count) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
+    let Pairs {
+        dial,
+        bind,
+        identity_routers,
+        service_routers,
+    } = pairs;
+    for (n, count) in [dial, bind, identity_routers, service_routers]
+        .into_iter()
+        .enumerate()
+    {
         let new: Vec<_> = after[n].difference(&before[n]).collect();
         let Some(PairCount { pairs, who, what }) = count else {
             assert_eq!(new, [] as [&(String, String); 0]);
             continue;
         };
         assert_eq!(*pairs, new.len() as u64);
-        let sides = [(who, new.iter().map(|pair| &pair.0).collect::<BTreeSet<_>>()), (what, new.iter().map(|pair| &pair.1).collect())];
+        let sides = [
+            (who, new.iter().map(|pair| &pair.0).collect::<BTreeSet<_>>()),
+            (what, new.iter().map(|pair| &pair.1).collect()),
+        ];
         for (counted, ids) in sides {
             assert_eq!(counted.count, ids.len() as u64);
             assert!(counted.first.iter().map(|named| &named.id).eq(ids));
-            assert!(counted.first.iter().all(|named| named.name == format!("name of {}", named.id)), "{counted:?}");
+            assert!(
+                counted
+                    .first
+                    .iter()
+                    .all(|named| named.name == format!("name of {}", named.id)),
+                "{counted:?}"
+            );
         }
     }
 }
@@ -170,7 +259,9 @@ fn one(tx: &Tx<'_>, rng: &mut Rng) -> Result<()> {
     let n = rng.below(5);
     let with_roles = |rng: &mut Rng, more: Json| {
         let mut spec = json!({ "roleAttributes": roles(rng) });
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         spec
     };
     match rng.below(6) {
@@ -178,12 +269,20 @@ fn one(tx: &Tx<'_>, rng: &mut Rng) -> Result<()> {
             let more = json!({ "type": "Device", "isAdmin": false, "authPolicyId": "default" });
             turn::<Identity>(tx, &format!("i{n}"), with_roles(rng, more), rng)
         }
-        1 => turn::<Service>(tx, &format!("s{}", n % 4), with_roles(rng, json!({ "encryptionRequired": true })), rng),
+        1 => turn::<Service>(
+            tx,
+            &format!("s{}", n % 4),
+            with_roles(rng, json!({ "encryptionRequired": true })),
+            rng,
+        ),
         2 => turn::<EdgeRouter>(tx, &format!("r{}", n % 3), with_roles(rng, json!({})), rng),
         of => {
             let semantic = ["AnyOf", "AllOf"][rng.below(2)];
-            let [identities, services, routers] =
-                [list::<Identity>(tx, "i", rng), list::<Service>(tx, "s", rng), list::<EdgeRouter>(tx, "r", rng)];
+            let [identities, services, routers] = [
+                list::<Identity>(tx, "i", rng),
+                list::<Service>(tx, "s", rng),
+                list::<EdgeRouter>(tx, "r", rng),
+            ];
             match of {
                 3 => {
                     let right = ["Dial", "Bind"][rng.below(2)];
@@ -208,7 +307,11 @@ fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, rng: &mut Rng) -> Resu
     spec["name"] = format!("name of {id}").into();
     let spec: E = serde_json::from_value(spec).unwrap();
     match tx.find(&Id::<E>::from_text(id))? {
-        None => tx.insert(Record::new(Id::from_text(id), Timestamp::from_millis(0), spec)),
+        None => tx.insert(Record::new(
+            Id::from_text(id),
+            Timestamp::from_millis(0),
+            spec,
+        )),
         Some(_) if rng.below(4) == 0 => tx.delete(&Id::<E>::from_text(id)),
         Some(old) => tx.put(Record { spec, ..old }),
     }
@@ -238,8 +341,15 @@ fn rows_tell_gained_and_lost_access() {
         for row in world.told(0) {
             let access = row.access.as_deref().unwrap();
             rows += 1;
-            assert_eq!((access.changes, row.change), (1, Some(access.first)), "{row:?}");
-            let told = world.store.read(|tx| tx.history_after(access.first - 1, 1)).unwrap();
+            assert_eq!(
+                (access.changes, row.change),
+                (1, Some(access.first)),
+                "{row:?}"
+            );
+            let told = world
+                .store
+                .read(|tx| tx.history_after(access.first - 1, 1))
+                .unwrap();
             assert_eq!(told[0].change, None);
         }
         assert!(rows > 10, "only {rows} changes granted or took a right");
@@ -258,8 +368,14 @@ fn many_changes_share_one_row() {
     world.hold(0);
     let told = world.told(0);
     assert!(told.len() > 3 && told.len() <= 64, "{} rows", told.len());
-    assert!(told.iter().any(|row| row.access.as_deref().unwrap().changes > 1 && row.change.is_none()));
-    assert!(told.iter().all(|row| row.by == alice), "the common author is not reported");
+    assert!(
+        told.iter()
+            .any(|row| row.access.as_deref().unwrap().changes > 1 && row.change.is_none())
+    );
+    assert!(
+        told.iter().all(|row| row.by == alice),
+        "the common author is not reported"
+    );
 
     (0..400).for_each(|n| world.any_change(if n % 2 == 0 { &alice } else { &bob }));
     world.audit.catch_up().unwrap();
@@ -293,7 +409,16 @@ fn trimmed_changes_are_not_told() {
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.audit.catch_up().unwrap();
     (0..30).for_each(|_| world.any_change(&Author::local()));
-    world.store.trim_history(HistoryClass::Changes, Retention { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
+    world
+        .store
+        .trim_history(
+            HistoryClass::Changes,
+            Retention {
+                since: Timestamp::from_millis(0),
+                bytes: 0,
+            },
+        )
+        .unwrap();
     let gone = world.end();
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.audit.catch_up().unwrap();
@@ -313,13 +438,26 @@ fn damaged_rows_are_passed_over() {
     let transaction = database.begin_write().unwrap();
     let history = TableDefinition::<&[u8], &[u8]>::new("history");
     let damaged = 4_u64.to_be_bytes();
-    transaction.open_table(history).unwrap().insert(damaged.as_slice(), [7; 50].as_slice()).unwrap();
+    transaction
+        .open_table(history)
+        .unwrap()
+        .insert(damaged.as_slice(), [7; 50].as_slice())
+        .unwrap();
     transaction.commit().unwrap();
     drop(database);
 
     let mut world = World::on(open(), 10);
     let refused = world.audit.catch_up();
-    assert!(matches!(refused, Err(Error::Damaged { kind: "history", .. })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(Error::Damaged {
+                kind: "history",
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     world.audit.catch_up().unwrap();
     let end = world.end();
     world.states.push((end, world.everything()));
@@ -336,12 +474,47 @@ fn changes_without_effect_leave_no_row() {
     let service = server.service(&fresh("service"), json!({}));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
     server.run_due_jobs();
-    let end = || server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
-    let count = || server.admin.get(&history("action = \"access\"")).expect(200).data().as_array().unwrap().len();
+    let end = || {
+        server
+            .admin
+            .get("/overkeep/v1/history?limit=1")
+            .expect(200)
+            .data()[0]["sequence"]
+            .as_u64()
+            .unwrap()
+    };
+    let count = || {
+        server
+            .admin
+            .get(&history("action = \"access\""))
+            .expect(200)
+            .data()
+            .as_array()
+            .unwrap()
+            .len()
+    };
     let (before, rows) = (end(), count());
-    server.admin.patch(&format!("/service-policies/{policy}"), json!({ "name": fresh("policy"), "semantic": "AllOf" })).expect(200);
-    server.admin.patch(&format!("/identities/{identity}"), json!({ "roleAttributes": ["staff", "unheard-of"] })).expect(200);
-    server.admin.post("/service-policies", json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" })).expect(201);
+    server
+        .admin
+        .patch(
+            &format!("/service-policies/{policy}"),
+            json!({ "name": fresh("policy"), "semantic": "AllOf" }),
+        )
+        .expect(200);
+    server
+        .admin
+        .patch(
+            &format!("/identities/{identity}"),
+            json!({ "roleAttributes": ["staff", "unheard-of"] }),
+        )
+        .expect(200);
+    server
+        .admin
+        .post(
+            "/service-policies",
+            json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" }),
+        )
+        .expect(201);
     server.service(&fresh("service"), json!({}));
     user.delete("/current-api-session").expect(200);
     server.run_due_jobs();
@@ -355,32 +528,76 @@ fn history(filter: &str) -> String {
 #[test]
 fn operator_finds_who_lost_access() {
     let server = TestServer::with_manual_clock();
-    let (database, ann) = (server.service("database", json!({})), server.identity("ann", json!({ "roleAttributes": ["staff"] })));
+    let (database, ann) = (
+        server.service("database", json!({})),
+        server.identity("ann", json!({ "roleAttributes": ["staff"] })),
+    );
     let bob = server.identity("bob", json!({ "roleAttributes": ["staff"] }));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
     server.run_due_jobs();
     let (boss, session) = server.user("boss", json!({ "isAdmin": true }));
     let mut events = watch(&server.admin, "");
-    session.at(Base::Management).patch(&format!("/service-policies/{policy}"), json!({ "identityRoles": [format!("@{ann}")] })).expect(200);
+    session
+        .at(Base::Management)
+        .patch(
+            &format!("/service-policies/{policy}"),
+            json!({ "identityRoles": [format!("@{ann}")] }),
+        )
+        .expect(200);
     server.run_due_jobs();
 
-    let find = |filter: &str| server.admin.get(&history(filter)).expect(200).data().as_array().unwrap().clone();
+    let find = |filter: &str| {
+        server
+            .admin
+            .get(&history(filter))
+            .expect(200)
+            .data()
+            .as_array()
+            .unwrap()
+            .clone()
+    };
     let found = find("action = \"access\" and anyOf(access.lost.what) = \"database\"");
     assert_eq!(found.len(), 1, "{found:#?}");
     let row = &found[0];
-    assert_eq!((&row["kind"], &row["id"], &row["by"]["identity"]), (&json!("servicePolicy"), &json!(policy), &json!(boss)));
+    assert_eq!(
+        (&row["kind"], &row["id"], &row["by"]["identity"]),
+        (&json!("servicePolicy"), &json!(policy), &json!(boss))
+    );
     let lost = &row["access"]["lost"]["dial"];
-    assert_eq!((&lost["pairs"], &lost["who"]["first"]), (&json!(1), &json!([{ "id": bob, "name": "bob" }])));
+    assert_eq!(
+        (&lost["pairs"], &lost["who"]["first"]),
+        (&json!(1), &json!([{ "id": bob, "name": "bob" }]))
+    );
     assert!(row["access"]["gained"].is_null());
     let changed = find(&format!("change = {}", row["change"]));
     let actions: Vec<&Json> = changed.iter().map(|row| &row["action"]).collect();
-    assert_eq!(actions, [&json!("access"), &json!("update")], "the filter must find the change as well");
-    assert_eq!(find("access.gained.dial = 2 and anyOf(access.gained.who) = \"ann\"").len(), 1);
-    assert_eq!(find("access.lost.dial > 0 and access.changes = 1 and access.last < 5").len(), 0);
-    assert_eq!(server.admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200).data()[0]["action"], "create");
+    assert_eq!(
+        actions,
+        [&json!("access"), &json!("update")],
+        "the filter must find the change as well"
+    );
+    assert_eq!(
+        find("access.gained.dial = 2 and anyOf(access.gained.who) = \"ann\"").len(),
+        1
+    );
+    assert_eq!(
+        find("access.lost.dial > 0 and access.changes = 1 and access.last < 5").len(),
+        0
+    );
+    assert_eq!(
+        server
+            .admin
+            .get("/overkeep/v1/history?sort=sequence&limit=500")
+            .expect(200)
+            .data()[0]["action"],
+        "create"
+    );
 
     let streamed: Vec<Json> = (0..2).map(|_| events.next().unwrap().data).collect();
-    assert_eq!((&streamed[0]["action"], &streamed[1]), (&json!("update"), row));
+    assert_eq!(
+        (&streamed[0]["action"], &streamed[1]),
+        (&json!("update"), row)
+    );
 }
 
 #[test]
@@ -390,8 +607,16 @@ fn rows_of_one_change_are_linked() {
         turn::<Service>(tx, "s0", json!({ "encryptionRequired": true }), rng)?;
         turn::<Service>(tx, "s1", json!({ "encryptionRequired": true }), rng)
     });
-    world.change(&Author::local(), |tx, rng| turn::<Service>(tx, "s2", json!({ "encryptionRequired": true }), rng));
-    let rows = world.store.read(|tx| tx.history_after(1, usize::MAX)).unwrap();
-    let changes: Vec<(u64, Option<u64>, u64)> = rows.iter().map(|row| (row.sequence, row.change, row.change())).collect();
+    world.change(&Author::local(), |tx, rng| {
+        turn::<Service>(tx, "s2", json!({ "encryptionRequired": true }), rng)
+    });
+    let rows = world
+        .store
+        .read(|tx| tx.history_after(1, usize::MAX))
+        .unwrap();
+    let changes: Vec<(u64, Option<u64>, u64)> = rows
+        .iter()
+        .map(|row| (row.sequence, row.change, row.change()))
+        .collect();
     assert_eq!(changes, [(2, None, 2), (3, Some(2), 2), (4, None, 4)]);
 }

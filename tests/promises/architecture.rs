@@ -1,6 +1,8 @@
-//! Imports run downwards: a module uses the modules below it and nothing else, no two modules need one another, and no two files do.
+//! Imports run downwards: a module uses the modules below it and nothing else, no two modules need
+//! one another, and no two files do.
 //!
-//! Each claim is a function over sources, so that `each_claim_finds_its_fault` can show it sources that are wrong.
+//! Each claim is a function over sources, so that `each_claim_finds_its_fault` can show it sources
+//! that are wrong.
 
 mod imports;
 
@@ -12,13 +14,30 @@ use std::{
 
 /// The layers, lowest first. Modules in one layer may use each other if there is no cycle.
 const LAYERS: [&[&str]; 13] = [
-    &["clock", "error", "frame", "hidden_text", "metrics", "pki", "priority", "query"],
+    &[
+        "clock",
+        "error",
+        "frame",
+        "hidden_text",
+        "metrics",
+        "pki",
+        "priority",
+        "query",
+    ],
     &["config", "logging", "outbound", "schema"],
     &["entity"],
     &["online"],
     &["store"],
     &["access", "change"],
-    &["authentication", "enrollment", "expiring", "explain", "hosting", "maintenance", "posture"],
+    &[
+        "authentication",
+        "enrollment",
+        "expiring",
+        "explain",
+        "hosting",
+        "maintenance",
+        "posture",
+    ],
     &["listener"],
     &["built_in_router", "control_channel"],
     &["http"],
@@ -30,7 +49,16 @@ const LAYERS: [&[&str]; 13] = [
 /// Crates that only these modules may name (the table "knows / does not know" of the design).
 const KNOWN_TO: [(&str, &[&str]); 6] = [
     // Transactions, lists, history and checks know rows of bytes.
-    ("redb", &["store/file/", "store/core.rs", "store/opening.rs", "store/tx/tables.rs", "store/tx/writer.rs"]),
+    (
+        "redb",
+        &[
+            "store/file/",
+            "store/core.rs",
+            "store/opening.rs",
+            "store/tx/tables.rs",
+            "store/tx/writer.rs",
+        ],
+    ),
     ("actix_web", &["http/", "controller/"]),
     ("actix_http", &["http/"]),
     ("actix_server", &["listener/"]),
@@ -40,7 +68,12 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
 
 /// Files that need one another all the same, each cycle with its reason.
 const CYCLES: [(&[&str], &str); 1] = [(
-    &["built_in_router::binding", "built_in_router::channel", "built_in_router::circuit", "built_in_router::pending_dial"],
+    &[
+        "built_in_router::binding",
+        "built_in_router::channel",
+        "built_in_router::circuit",
+        "built_in_router::pending_dial",
+    ],
     "The table of a channel leads from connection ids to circuits, bindings and dials, and each of these to the channels that it sends on: one \
      structure in memory that is followed both ways for every frame. Ids instead of references would cost a lock and a look-up in the registry \
      for every frame. A trait for the entries of the table would hide their types, and each reader would have to ask for them again. A channel \
@@ -66,7 +99,10 @@ pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let (mut open, mut found) = (vec![root.clone()], Vec::new());
     while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        for entry in fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if entry.is_dir() {
                 open.push(entry);
             } else if entry.extension().is_some_and(|ending| ending == "rs") {
@@ -78,7 +114,8 @@ pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The module of a file: its top folder, or its own name at the top. The crate's two roots and its façade for tests belong to none.
+/// The module of a file: its top folder, or its own name at the top. The crate's two roots and its
+/// façade for tests belong to none.
 fn module(file: &Path) -> Option<String> {
     let first = file.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
@@ -88,7 +125,10 @@ fn module(file: &Path) -> Option<String> {
 /// Code without comments and without the unit tests at its end.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
-    text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| line.split("//").next().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The names that follow `crate::`, in paths and in `use crate::{a, b::{c, d}}`.
@@ -127,8 +167,12 @@ fn heads(group: &str) -> Vec<String> {
 }
 
 fn word(text: &str) -> Option<String> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    text[..end].starts_with(|c: char| c.is_ascii_lowercase()).then(|| text[..end].to_owned())
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
+    text[..end]
+        .starts_with(|c: char| c.is_ascii_lowercase())
+        .then(|| text[..end].to_owned())
 }
 
 /// Which module uses which, with a file that does.
@@ -136,8 +180,13 @@ fn arrows(sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
     let mut arrows = BTreeMap::new();
     for (file, text) in sources {
         let Some(from) = module(file) else { continue };
-        for to in modules_named(&code(text)).into_iter().filter(|to| *to != from) {
-            arrows.entry((from.clone(), to)).or_insert_with(|| file.clone());
+        for to in modules_named(&code(text))
+            .into_iter()
+            .filter(|to| *to != from)
+        {
+            arrows
+                .entry((from.clone(), to))
+                .or_insert_with(|| file.clone());
         }
     }
     arrows
@@ -145,15 +194,27 @@ fn arrows(sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
 
 /// Modules that use a module above them.
 fn arrows_that_run_up(sources: &Sources) -> Vec<String> {
-    let up = arrows(sources).into_iter().filter(|((from, to), _)| layer(to) > layer(from));
-    up.map(|((from, to), file)| format!("{from} uses {to}, which is above it, in src/{}", file.display())).collect()
+    let up = arrows(sources)
+        .into_iter()
+        .filter(|((from, to), _)| layer(to) > layer(from));
+    up.map(|((from, to), file)| {
+        format!(
+            "{from} uses {to}, which is above it, in src/{}",
+            file.display()
+        )
+    })
+    .collect()
 }
 
 /// Modules of the lowest layer that use another module.
 fn lowest_modules_that_use_others(sources: &Sources) -> Vec<String> {
-    let lowest = arrows(sources).into_iter().filter(|((from, _), _)| LAYERS[0].contains(&from.as_str()));
+    let lowest = arrows(sources)
+        .into_iter()
+        .filter(|((from, _), _)| LAYERS[0].contains(&from.as_str()));
     let lowest = lowest.filter(|((_, to), _)| to != "error");
-    lowest.map(|((from, to), file)| format!("{from} uses {to} in src/{}", file.display())).collect()
+    lowest
+        .map(|((from, to), file)| format!("{from} uses {to} in src/{}", file.display()))
+        .collect()
 }
 
 /// Modules that need one another.
@@ -169,19 +230,39 @@ fn cycles_of_modules(sources: &Sources) -> Vec<String> {
 fn cycles_of_files(sources: &Sources) -> Vec<String> {
     let mut uses = imports::Imports::of(sources).all();
     for (files, _) in CYCLES {
-        let accepted: BTreeSet<Vec<String>> = files.iter().map(|file| file.split("::").map(str::to_owned).collect()).collect();
-        let inner = uses.iter().map(|(file, used)| (file.clone(), used.intersection(&accepted).cloned().collect()));
+        let accepted: BTreeSet<Vec<String>> = files
+            .iter()
+            .map(|file| file.split("::").map(str::to_owned).collect())
+            .collect();
+        let inner = uses.iter().map(|(file, used)| {
+            (
+                file.clone(),
+                used.intersection(&accepted).cloned().collect(),
+            )
+        });
         let inner = inner.filter(|(file, _)| accepted.contains(file)).collect();
         if imports::cycles(&inner) != [accepted.clone()] {
-            return vec![format!("{} are no cycle any more: take them off the list", files.join(", "))];
+            return vec![format!(
+                "{} are no cycle any more: take them off the list",
+                files.join(", ")
+            )];
         }
-        uses.iter_mut().filter(|(file, _)| accepted.contains(*file)).for_each(|(_, used)| used.retain(|file| !accepted.contains(file)));
+        uses.iter_mut()
+            .filter(|(file, _)| accepted.contains(*file))
+            .for_each(|(_, used)| used.retain(|file| !accepted.contains(file)));
     }
     imports::cycles(&uses).iter().map(named).collect()
 }
 
 fn named(cycle: &BTreeSet<Vec<String>>) -> String {
-    format!("a cycle: {}", cycle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(", "))
+    format!(
+        "a cycle: {}",
+        cycle
+            .iter()
+            .map(|module| module.join("::"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    )
 }
 
 /// Files that name a crate which they are not to know.
@@ -190,8 +271,12 @@ fn crates_out_of_place(sources: &Sources) -> Vec<String> {
     for (file, text) in sources {
         let (code, path) = (code(text), file.display().to_string());
         for (name, places) in KNOWN_TO {
-            let is_named = code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"));
-            if is_named && module(file).is_some() && !places.iter().any(|place| path.starts_with(place)) {
+            let is_named =
+                code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"));
+            if is_named
+                && module(file).is_some()
+                && !places.iter().any(|place| path.starts_with(place))
+            {
                 wrong.push(format!("src/{path} names {name}"));
             }
         }
@@ -202,7 +287,9 @@ fn crates_out_of_place(sources: &Sources) -> Vec<String> {
 /// Files without a first line that says what they are.
 fn files_without_a_word(sources: &Sources) -> Vec<String> {
     let silent = sources.iter().filter(|(_, text)| !text.starts_with("//! "));
-    silent.map(|(file, _)| format!("src/{} does not say what it is", file.display())).collect()
+    silent
+        .map(|(file, _)| format!("src/{} does not say what it is", file.display()))
+        .collect()
 }
 
 /// The most words that the name of a test may have.
@@ -214,10 +301,19 @@ fn long_names_of_tests(sources: &Sources) -> Vec<String> {
     for (file, text) in sources {
         for attributed in text.split("test]\n").skip(1) {
             // Further attributes may stand between the first one and the function.
-            let lines = attributed.lines().map(str::trim).find(|line| line.starts_with("fn ") || line.starts_with("async fn "));
-            let name = lines.and_then(|line| line.split_once("fn ")).and_then(|(_, rest)| word(rest)).unwrap_or_default();
+            let lines = attributed
+                .lines()
+                .map(str::trim)
+                .find(|line| line.starts_with("fn ") || line.starts_with("async fn "));
+            let name = lines
+                .and_then(|line| line.split_once("fn "))
+                .and_then(|(_, rest)| word(rest))
+                .unwrap_or_default();
             if name.split('_').count() > MOST_WORDS {
-                long.push(format!("{}: {name} has more than {MOST_WORDS} words", file.display()));
+                long.push(format!(
+                    "{}: {name} has more than {MOST_WORDS} words",
+                    file.display()
+                ));
             }
         }
     }
@@ -230,15 +326,24 @@ fn test_names_have_six_words() {
     assert!(all.len() > sources().len() + 50, "tests are among them");
     let long = long_names_of_tests(&all);
     assert!(long.is_empty(), "{long:#?}");
-    let fault = [(PathBuf::from("new.rs"), "#[tokio::test]\n#[ignore]\nasync fn one_two_three_four_five_six_seven() {}".to_owned())];
+    let fault = [(
+        PathBuf::from("new.rs"),
+        "#[tokio::test]\n#[ignore]\nasync fn one_two_three_four_five_six_seven() {}".to_owned(),
+    )];
     assert_eq!(long_names_of_tests(&fault).len(), 1);
 }
 
 /// A claim over sources: what contradicts it.
 type Claim = fn(&Sources) -> Vec<String>;
 
-const CLAIMS: [Claim; 6] =
-    [arrows_that_run_up, lowest_modules_that_use_others, cycles_of_modules, cycles_of_files, crates_out_of_place, files_without_a_word];
+const CLAIMS: [Claim; 6] = [
+    arrows_that_run_up,
+    lowest_modules_that_use_others,
+    cycles_of_modules,
+    cycles_of_files,
+    crates_out_of_place,
+    files_without_a_word,
+];
 
 #[test]
 fn modules_and_files_are_in_order() {
@@ -256,21 +361,59 @@ fn each_claim_finds_its_fault() {
             "//! A\nuse crate::{entity::Id, http::Call};",
             "store uses http, which is above it, in src/store/new.rs",
         ),
-        (lowest_modules_that_use_others, "query/new.rs", "//! A\nuse crate::pki::Name;", "query uses pki in src/query/new.rs"),
-        (cycles_of_modules, "entity/new.rs", "//! A\nfn f() { crate::store::decode(); }", "entity, online, store"),
-        (cycles_of_files, "store/tx/tables.rs", "//! A\nuse super::read::Read;", "store::tx::read, store::tx::tables"),
+        (
+            lowest_modules_that_use_others,
+            "query/new.rs",
+            "//! A\nuse crate::pki::Name;",
+            "query uses pki in src/query/new.rs",
+        ),
+        (
+            cycles_of_modules,
+            "entity/new.rs",
+            "//! A\nfn f() { crate::store::decode(); }",
+            "entity, online, store",
+        ),
+        (
+            cycles_of_files,
+            "store/tx/tables.rs",
+            "//! A\nuse super::read::Read;",
+            "store::tx::read, store::tx::tables",
+        ),
         // By way of a re-export, by way of an imported module, and in a re-export that is used.
-        (cycles_of_files, "entity/kind.rs", "//! A\nuse super::{Record, Tags};", "entity::kind, entity::record"),
-        (cycles_of_files, "store/index.rs", "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }", "store::index"),
-        (crates_out_of_place, "store/list/plan.rs", "//! A\nuse redb::Table;", "src/store/list/plan.rs names redb"),
-        (files_without_a_word, "error.rs", "use std::fmt;", "src/error.rs does not say what it is"),
+        (
+            cycles_of_files,
+            "entity/kind.rs",
+            "//! A\nuse super::{Record, Tags};",
+            "entity::kind, entity::record",
+        ),
+        (
+            cycles_of_files,
+            "store/index.rs",
+            "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }",
+            "store::index",
+        ),
+        (
+            crates_out_of_place,
+            "store/list/plan.rs",
+            "//! A\nuse redb::Table;",
+            "src/store/list/plan.rs names redb",
+        ),
+        (
+            files_without_a_word,
+            "error.rs",
+            "use std::fmt;",
+            "src/error.rs does not say what it is",
+        ),
     ];
     for (claim, file, text, fault) in faults {
         let mut wrong = sources();
         wrong.retain(|(known, _)| known != Path::new(file));
         wrong.push((file.into(), text.into()));
         let found = claim(&wrong);
-        assert!(found.iter().any(|found| found.contains(fault)), "{file}: {found:#?} does not contain {fault}");
+        assert!(
+            found.iter().any(|found| found.contains(fault)),
+            "{file}: {found:#?} does not contain {fault}"
+        );
     }
 }
 
@@ -279,12 +422,20 @@ fn imports_of_modules_are_read() {
     let code = code(
         "use crate::{\n    access::{self, Access},\n    entity::{Id, service::{A, B}}, error::Result,\n};\n// crate::cli\nuse crate::store::Tx;\nfn f() -> crate::pki::Key { $crate::no(); crate::Thing }\n#[cfg(test)]\nmod tests { use crate::http; }",
     );
-    assert_eq!(modules_named(&code).into_iter().collect::<Vec<_>>(), ["access", "entity", "error", "pki", "store"]);
+    assert_eq!(
+        modules_named(&code).into_iter().collect::<Vec<_>>(),
+        ["access", "entity", "error", "pki", "store"]
+    );
 }
 
 /// Modules that `from` reaches over at least one other module.
 fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
-    let mut open: Vec<&String> = uses.get(from).into_iter().flatten().flat_map(|next| uses.get(next).into_iter().flatten()).collect();
+    let mut open: Vec<&String> = uses
+        .get(from)
+        .into_iter()
+        .flatten()
+        .flat_map(|next| uses.get(next).into_iter().flatten())
+        .collect();
     let mut found = BTreeSet::new();
     while let Some(module) = open.pop() {
         if found.insert(module.clone()) {
@@ -308,7 +459,10 @@ fn picture() -> String {
     }
     for (from, all) in &uses {
         let otherwise = reached_otherwise(from, &uses);
-        lines.extend(all.difference(&otherwise).map(|to| format!("  {from} --> {to}")));
+        lines.extend(
+            all.difference(&otherwise)
+                .map(|to| format!("  {from} --> {to}")),
+        );
     }
     lines.push("```".to_owned());
     lines.join("\n")
@@ -316,12 +470,23 @@ fn picture() -> String {
 
 #[test]
 fn the_table_names_every_module() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
-    let table = page.split("| layer | modules |\n|---|---|\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md"))
+            .unwrap();
+    let table = page
+        .split("| layer | modules |\n|---|---|\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .unwrap();
     let rows: Vec<&str> = table.lines().rev().collect();
     assert_eq!(rows.len(), LAYERS.len(), "one row for each layer");
     for (row, modules) in rows.iter().zip(LAYERS) {
-        modules.iter().for_each(|module| assert!(row.contains(&format!("`{module}`")), "`{module}` is not in {row}"));
+        modules.iter().for_each(|module| {
+            assert!(
+                row.contains(&format!("`{module}`")),
+                "`{module}` is not in {row}"
+            )
+        });
     }
 }
 
@@ -329,12 +494,18 @@ fn the_table_names_every_module() {
 fn the_picture_shows_the_sources() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
     let text = fs::read_to_string(&page).unwrap();
-    let start = text.find("```mermaid").expect("docs/architecture.md has a picture");
+    let start = text
+        .find("```mermaid")
+        .expect("docs/architecture.md has a picture");
     let end = start + text[start + 3..].find("```").unwrap() + 6;
     let drawn = picture();
     if std::env::var_os("OVERKEEP_WRITE_DOCS").is_some() {
         fs::write(&page, format!("{}{drawn}{}", &text[..start], &text[end..])).unwrap();
     } else {
-        assert_eq!(&text[start..end], drawn, "OVERKEEP_WRITE_DOCS=1 cargo test --locked --test promises architecture");
+        assert_eq!(
+            &text[start..end],
+            drawn,
+            "OVERKEEP_WRITE_DOCS=1 cargo test --locked --test promises architecture"
+        );
     }
 }

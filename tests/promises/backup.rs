@@ -1,4 +1,5 @@
-//! The data file as its owner handles it: copied, checked and restored by the command line, with the exit status that scripts rely on.
+//! The data file as its owner handles it: copied, checked and restored by the command line, with
+//! the exit status that scripts rely on.
 
 use std::{
     env, fs,
@@ -50,7 +51,9 @@ impl DataFile {
 
     /// A directory without a data file.
     pub fn empty() -> Self {
-        Self { directory: TempDir::new().unwrap() }
+        Self {
+            directory: TempDir::new().unwrap(),
+        }
     }
 
     pub fn start(&self) -> Controller {
@@ -60,7 +63,11 @@ impl DataFile {
     /// Like `start`, with the passphrase in a file of this directory.
     pub fn start_with(&self, passphrase: Option<&str>) -> Result<Controller, NotStarted> {
         let passphrase_file = passphrase.map(|name| self.path(name));
-        let mut config = Config { data: self.path("data"), passphrase_file, ..Config::default() };
+        let mut config = Config {
+            data: self.path("data"),
+            passphrase_file,
+            ..Config::default()
+        };
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.passwords.cost = 10;
         controller::start(&config, Clock::system())
@@ -83,7 +90,11 @@ impl DataFile {
     /// The program in this directory, with `data` as its data file.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-        command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        command
+            .args(line.split(' '))
+            .env_clear()
+            .env("OVERKEEP_DATA", "data")
+            .current_dir(self.directory.path());
         command
     }
 
@@ -96,7 +107,12 @@ impl DataFile {
     fn shell(&self, line: &str) -> Said {
         let program = self.command("");
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).arg(program.get_program()).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        shell
+            .args(["-c", line])
+            .arg(program.get_program())
+            .env_clear()
+            .env("OVERKEEP_DATA", "data")
+            .current_dir(self.directory.path());
         said(shell)
     }
 
@@ -104,12 +120,23 @@ impl DataFile {
     pub fn ends(&self, line: &str, status: i32, says: &str) {
         let said = self.run(line);
         let text = if status == 1 { &said.err } else { &said.out };
-        assert!(said.status == status && text.contains(says), "{line}: {said:?}");
-        assert!(!format!("{said:?}").contains("panicked") && (status == 1 || said.err.is_empty()), "{line}: {said:?}");
+        assert!(
+            said.status == status && text.contains(says),
+            "{line}: {said:?}"
+        );
+        assert!(
+            !format!("{said:?}").contains("panicked") && (status == 1 || said.err.is_empty()),
+            "{line}: {said:?}"
+        );
     }
 
     /// Changes rows of the data file without the store.
-    pub fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+    pub fn tamper(
+        &self,
+        file: &str,
+        table: &str,
+        act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>),
+    ) {
         let database = Database::open(self.path(file)).unwrap();
         let transaction = database.begin_write().unwrap();
         act(&mut transaction.open_table(TableDefinition::new(table)).unwrap());
@@ -117,8 +144,10 @@ impl DataFile {
     }
 
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = fs::read_dir(self.directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -127,7 +156,11 @@ impl DataFile {
 fn said(mut command: Command) -> Said {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    Said {
+        status: output.status.code().unwrap(),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }
 
 fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>) {
@@ -153,21 +186,35 @@ fn snapshot_works_running_and_stopped() {
     kept.ends("snapshot missing/out", 1, "missing");
     controller.stop();
     for made in ["stopped", "running"] {
-        assert_eq!(fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let bytes = kept.bytes(made);
         kept.ends(&format!("check {made}"), 0, "format 4 of release");
-        kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
+        kept.ends(
+            &format!("restore --verify-only {made}"),
+            0,
+            "nothing is wrong",
+        );
         assert!(kept.bytes(made) == bytes, "the check changed the snapshot");
     }
     kept.ends("snapshot data", 1, "the name is taken");
     assert_eq!(kept.names(), ["data", "running", "stopped"]);
     let hashes = |line: &str| {
         let out = kept.run(line).out;
-        out.lines().filter_map(|line| line.strip_prefix("sha256 of the content: ")).map(str::to_owned).collect::<Vec<_>>()
+        out.lines()
+            .filter_map(|line| line.strip_prefix("sha256 of the content: "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let made = hashes("snapshot third");
     assert!(made.len() == 1 && made[0].len() == 64, "{made:?}");
-    for line in ["check third", "restore --verify-only third", "restore third"] {
+    for line in [
+        "check third",
+        "restore --verify-only third",
+        "restore third",
+    ] {
         assert_eq!(hashes(line), made, "{line}");
     }
 }
@@ -178,7 +225,8 @@ fn restore_keeps_the_replaced_file() {
     kept.ends("snapshot good", 0, "");
     let controller = kept.start();
     kept.ends("restore good", 1, "in use by another process");
-    // The controller continues with a file that has lost its name; a restore would miss its later writes.
+    // The controller continues with a file that has lost its name; a restore would miss its later
+    // writes.
     fs::rename(kept.path("data"), kept.path("away")).unwrap();
     kept.ends("restore good", 1, "in use by another process");
     assert!(!kept.path("data").exists());
@@ -186,9 +234,20 @@ fn restore_keeps_the_replaced_file() {
     controller.stop();
     let before = kept.bytes("data");
     kept.ends("restore good", 0, "the previous data file is kept as");
-    let aside = kept.names().into_iter().find(|name| name.starts_with("data.before-restore-")).unwrap();
+    let aside = kept
+        .names()
+        .into_iter()
+        .find(|name| name.starts_with("data.before-restore-"))
+        .unwrap();
     assert!(kept.bytes(&aside) == before && kept.bytes("data") == kept.bytes("good"));
-    assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(kept.path("data"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
     kept.start().stop();
     kept.ends("restore data", 1, "data is the data file itself");
     // It is a data file now, no longer a snapshot.
@@ -214,10 +273,21 @@ fn damaged_snapshot_is_never_restored() {
         assert!(kept.bytes("data") == before);
     };
     fs::write(kept.path("bad"), &good).unwrap();
-    kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
+    kept.tamper("bad", "meta", |meta| {
+        drop(
+            meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice())
+                .unwrap(),
+        )
+    });
     refused(1, "it has format 7, this release reads up to 4");
     fs::write(kept.path("bad"), &good).unwrap();
-    kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
+    kept.tamper("bad", "settings", |settings| {
+        drop(
+            settings
+                .insert(b"seal".as_slice(), b"another key".as_slice())
+                .unwrap(),
+        )
+    });
     refused(3, "does not match the manifest");
     fs::write(kept.path("bad"), &good[..good.len() / 2]).unwrap();
     refused(3, "is damaged");
@@ -227,7 +297,15 @@ fn damaged_snapshot_is_never_restored() {
     refused(1, "not a data file");
     fs::remove_file(kept.path("bad")).unwrap();
     refused(1, "No such file");
-    assert_eq!(kept.names().iter().filter(|name| name.starts_with("data")).count(), 1, "{:?}", kept.names());
+    assert_eq!(
+        kept.names()
+            .iter()
+            .filter(|name| name.starts_with("data"))
+            .count(),
+        1,
+        "{:?}",
+        kept.names()
+    );
 }
 
 #[test]
@@ -236,17 +314,34 @@ fn flipped_bits_in_snapshots_are_found() {
     kept.ends("snapshot good", 0, "");
     let good = kept.bytes("good");
     let content = |file: &Path| crate::integrity::rows(file);
-    let (expected, bad, restored) = (content(&kept.path("good")), kept.path("bad"), kept.path("restored"));
+    let (expected, bad, restored) = (
+        content(&kept.path("good")),
+        kept.path("bad"),
+        kept.path("restored"),
+    );
     let (mut found, mut harmless) = (0, 0);
     let rounds: usize = env::var("OVERKEEP_FLIPS").map_or(12, |flips| flips.parse().unwrap());
     for round in 0..rounds {
         fs::write(&bad, &good).unwrap();
         // Every fourth round in the header, the others far apart.
-        let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
+        let at = if round % 4 == 0 {
+            4 + round * 3 % 320
+        } else {
+            round * 1_000_003 % good.len()
+        };
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
-        file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
-        match restore::restore(&bad, &restored, None, Timestamp::from_millis(0), &Progress::default()) {
-            Err(OfflineError::Damaged(_) | OfflineError::Pages(_) | OfflineError::Other(_)) => found += 1,
+        file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64)
+            .unwrap();
+        match restore::restore(
+            &bad,
+            &restored,
+            None,
+            Timestamp::from_millis(0),
+            &Progress::default(),
+        ) {
+            Err(OfflineError::Damaged(_) | OfflineError::Pages(_) | OfflineError::Other(_)) => {
+                found += 1
+            }
             Ok((seen, _)) => {
                 assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
                 harmless += 1;
@@ -265,7 +360,10 @@ fn exit_status_tells_problems_and_repairs() {
     let sound = kept.bytes("data");
     for line in ["repair", "repair --drop-unreadable"] {
         kept.ends(line, 0, "nothing is wrong");
-        assert!(kept.names() == ["data"] && kept.bytes("data") == sound, "a sound file must not be copied");
+        assert!(
+            kept.names() == ["data"] && kept.bytes("data") == sound,
+            "a sound file must not be copied"
+        );
     }
     kept.tamper("data", "index", lose_half_the_index);
     let broken = kept.bytes("data");
@@ -275,11 +373,18 @@ fn exit_status_tells_problems_and_repairs() {
     kept.ends("restore broken", 3, "lacks the");
     assert!(kept.bytes("data") == broken);
     kept.ends("repair", 0, "repaired: ");
-    assert!(kept.bytes("data.before-repair") == broken, "the file must be copied first");
+    assert!(
+        kept.bytes("data.before-repair") == broken,
+        "the file must be copied first"
+    );
     kept.ends("check", 0, "nothing is wrong");
 
     kept.tamper("data", "records.identity", |rows| {
-        let (id, mut bytes) = rows.pop_first().unwrap().map(|(id, bytes)| (id.value().to_vec(), bytes.value().to_vec())).unwrap();
+        let (id, mut bytes) = rows
+            .pop_first()
+            .unwrap()
+            .map(|(id, bytes)| (id.value().to_vec(), bytes.value().to_vec()))
+            .unwrap();
         bytes[9] ^= 1;
         rows.insert(id.as_slice(), bytes.as_slice()).unwrap();
     });
@@ -300,17 +405,32 @@ fn damaged_pages_name_a_remedy() {
     let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let (mut bytes, name) = (kept.bytes("data"), b"Default Admin");
-    let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+    let places: Vec<usize> = (0..bytes.len() - name.len())
+        .filter(|at| bytes[*at..].starts_with(name))
+        .collect();
     places.into_iter().for_each(|at| bytes[at] ^= 1);
     fs::write(kept.path("data"), &bytes).unwrap();
     let helps = "overkeep restore SNAPSHOT --data data";
-    for line in ["check", "repair", "repair --drop-unreadable", "snapshot out", "compact", "history verify", "passphrase remove"] {
+    for line in [
+        "check",
+        "repair",
+        "repair --drop-unreadable",
+        "snapshot out",
+        "compact",
+        "history verify",
+        "passphrase remove",
+    ] {
         kept.ends(line, 3, "data is damaged: page checksums do not match");
         kept.ends(line, 3, helps);
     }
     for line in ["run --listen 127.0.0.1:0", "admin list"] {
         let said = kept.run(line);
-        assert!(said.status == 1 && said.err.contains("page checksums do not match; ") && said.err.contains(helps), "{said:?}");
+        assert!(
+            said.status == 1
+                && said.err.contains("page checksums do not match; ")
+                && said.err.contains(helps),
+            "{said:?}"
+        );
     }
     kept.ends("restore good", 0, "nothing is wrong");
     kept.ends("check", 0, "nothing is wrong");
@@ -319,11 +439,25 @@ fn damaged_pages_name_a_remedy() {
 #[test]
 fn repair_can_drop_unreadable_records() {
     let kept = DataFile::new();
-    kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
-    let refused = kept.start_with(None).err().expect("the rights cannot be computed").to_string();
-    assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
+    kept.tamper("data", "records.servicePolicy", |rows| {
+        drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap())
+    });
+    let refused = kept
+        .start_with(None)
+        .err()
+        .expect("the rights cannot be computed")
+        .to_string();
+    assert!(
+        refused.contains("servicePolicy torn is damaged")
+            && refused.contains("overkeep repair --drop-unreadable"),
+        "{refused}"
+    );
     kept.ends("repair", 3, "torn is damaged");
-    kept.ends("repair --drop-unreadable", 0, "repaired: the stored servicePolicy torn is damaged");
+    kept.ends(
+        "repair --drop-unreadable",
+        0,
+        "repaired: the stored servicePolicy torn is damaged",
+    );
     kept.ends("check data.before-repair", 3, "torn is damaged");
     kept.ends("check", 0, "nothing is wrong");
     let controller = kept.start();
@@ -334,14 +468,19 @@ fn repair_can_drop_unreadable_records() {
 #[test]
 fn running_controller_repairs_its_file() {
     let kept = DataFile::new();
-    kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
+    kept.tamper("data", "index", |rows| {
+        drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap())
+    });
     let controller = kept.start();
     kept.ends("check", 3, "a row of the index cannot be read");
     kept.ends("repair", 0, "repaired: a row of the index");
     kept.ends("check", 0, "nothing is wrong");
     fs::rename(kept.path("data.before-repair"), kept.path("kept")).unwrap();
     kept.ends("repair", 0, "nothing is wrong");
-    assert!(!kept.path("data.before-repair").exists(), "a sound file must not be copied");
+    assert!(
+        !kept.path("data.before-repair").exists(),
+        "a sound file must not be copied"
+    );
     fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
     let before = stores::of(KINDS).open_read_only(&kept.path("data.before-repair"));
@@ -353,10 +492,31 @@ fn concurrent_snapshots_yield_one_file() {
     let kept = DataFile::new();
     for round in 0..3 {
         let line = format!("snapshot copy{round}");
-        let all: Vec<_> = (0..4).map(|_| kept.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).collect();
-        let made = all.into_iter().filter_map(|one| one.wait_with_output().unwrap().status.success().then_some(())).count();
+        let all: Vec<_> = (0..4)
+            .map(|_| {
+                kept.command(&line)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let made = all
+            .into_iter()
+            .filter_map(|one| {
+                one.wait_with_output()
+                    .unwrap()
+                    .status
+                    .success()
+                    .then_some(())
+            })
+            .count();
         assert!(made > 0, "all of them failed");
-        kept.ends(&format!("restore --verify-only copy{round}"), 0, "nothing is wrong");
+        kept.ends(
+            &format!("restore --verify-only copy{round}"),
+            0,
+            "nothing is wrong",
+        );
     }
     assert_eq!(kept.names(), ["copy0", "copy1", "copy2", "data"]);
 }
@@ -386,8 +546,14 @@ fn replacement_keeps_place_and_owner() {
     let is_given = chown(kept.path("elsewhere/real"), Some(4321), Some(4321)).is_ok();
     for line in ["restore copy", "passphrase set secret"] {
         kept.ends(line, 0, "");
-        let (link, real) = (fs::symlink_metadata(kept.path("data")).unwrap(), fs::metadata(kept.path("elsewhere/real")).unwrap());
-        assert!(link.is_symlink() && (!is_given || real.uid() == 4321), "{line}: {link:?}, {real:?}");
+        let (link, real) = (
+            fs::symlink_metadata(kept.path("data")).unwrap(),
+            fs::metadata(kept.path("elsewhere/real")).unwrap(),
+        );
+        assert!(
+            link.is_symlink() && (!is_given || real.uid() == 4321),
+            "{line}: {link:?}, {real:?}"
+        );
     }
     kept.ends("check", 0, "not checked");
 }
@@ -397,17 +563,54 @@ fn foreign_files_are_left_alone() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     fs::write(kept.path("blank"), "").unwrap();
-    assert!(Command::new("mkfifo").args(["-m", "644"]).arg(kept.path("pipe")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .args(["-m", "644"])
+            .arg(kept.path("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     for name in ["blank", "pipe"] {
-        let lines = ["check", "repair", "compact", "admin list", "passphrase remove", "restore copy", "run --listen 127.0.0.1:0"];
-        lines.iter().filter(|line| **line != "restore copy" || name == "pipe").for_each(|line| {
-            kept.ends(&format!("{line} --data {name}"), 1, "is not a data file of Overkeep");
-        });
-        kept.ends(&format!("restore {name}"), 1, "is not a data file of Overkeep");
+        let lines = [
+            "check",
+            "repair",
+            "compact",
+            "admin list",
+            "passphrase remove",
+            "restore copy",
+            "run --listen 127.0.0.1:0",
+        ];
+        lines
+            .iter()
+            .filter(|line| **line != "restore copy" || name == "pipe")
+            .for_each(|line| {
+                kept.ends(
+                    &format!("{line} --data {name}"),
+                    1,
+                    "is not a data file of Overkeep",
+                );
+            });
+        kept.ends(
+            &format!("restore {name}"),
+            1,
+            "is not a data file of Overkeep",
+        );
     }
     // Restoring over an empty file keeps its permissions.
-    assert_eq!(fs::metadata(kept.path("pipe")).unwrap().permissions().mode() & 0o777, 0o644);
-    kept.ends("restore copy --data blank", 0, "the previous data file is kept as");
+    assert_eq!(
+        fs::metadata(kept.path("pipe"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o644
+    );
+    kept.ends(
+        "restore copy --data blank",
+        0,
+        "the previous data file is kept as",
+    );
     // The first page is truncated.
     fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
     kept.ends("check short", 3, "short is damaged");
@@ -421,26 +624,57 @@ fn full_disk_leaves_no_partial_files() {
     // A sound file is not copied, so damage it: the repair then needs room for a copy.
     kept.tamper("data", "index", lose_half_the_index);
     let (data, names) = (kept.bytes("data"), kept.names());
-    for line in ["snapshot out", "restore copy", "restore copy --data other", "repair", "run --data new --listen 127.0.0.1:0"] {
+    for line in [
+        "snapshot out",
+        "restore copy",
+        "restore copy --data other",
+        "repair",
+        "run --data new --listen 127.0.0.1:0",
+    ] {
         let said = kept.shell(&format!("ulimit -f 40; exec \"$0\" {line}"));
-        assert!(said.status == 1 && said.err.contains("File too large"), "{line}: {said:?}");
-        assert!(kept.names() == names && kept.bytes("data") == data, "{line}: {:?}", kept.names());
+        assert!(
+            said.status == 1 && said.err.contains("File too large"),
+            "{line}: {said:?}"
+        );
+        assert!(
+            kept.names() == names && kept.bytes("data") == data,
+            "{line}: {:?}",
+            kept.names()
+        );
     }
     let said = kept.shell("\"$0\" admin list > /dev/full");
-    assert!(said.status == 1 && said.err.contains("No space left"), "{said:?}");
+    assert!(
+        said.status == 1 && said.err.contains("No space left"),
+        "{said:?}"
+    );
     let said = kept.shell("\"$0\" admin list >&-; \"$0\" admin list | true");
-    assert!(said.status == 0 && said.err.is_empty(), "a closed stdout is not an error: {said:?}");
+    assert!(
+        said.status == 0 && said.err.is_empty(),
+        "a closed stdout is not an error: {said:?}"
+    );
 }
 
 #[test]
 fn damaged_manifest_is_found() {
     let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
         let kept = DataFile::new();
-        kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
+        kept.tamper("data", table, |rows| {
+            drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap())
+        });
         kept.keep_secret("secret", "a passphrase of a test");
         lines.iter().for_each(|line| kept.ends(line, 3, says));
     };
-    broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
+    broken(
+        "meta",
+        "history",
+        &["check", "history verify", "repair"],
+        "the stored history anchor is damaged",
+    );
     let lines = ["check", "check --passphrase-file secret", "repair"];
-    broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
+    broken(
+        "settings",
+        "passphrase",
+        &lines,
+        "the stored setting passphrase is damaged",
+    );
 }

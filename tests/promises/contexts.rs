@@ -11,7 +11,12 @@ use crate::{
 
 /// Runs a command elsewhere, with variables.
 pub fn run(home: &Path, variables: &[(&str, &str)], words: &[&str]) -> Ran {
-    let output = program(home).envs(variables.iter().copied()).args(words).stdin(Stdio::null()).output().unwrap();
+    let output = program(home)
+        .envs(variables.iter().copied())
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     Ran::of(words.join(" "), output)
 }
 
@@ -21,31 +26,69 @@ pub fn url(server: &TestServer) -> String {
 }
 
 fn token(server: &TestServer, flags: &[&str]) -> String {
-    let made = on_host(server, &[&["create", "api-token", &fresh("token"), "-o", "json"], flags].concat()).json();
+    let made = on_host(
+        server,
+        &[
+            &["create", "api-token", &fresh("token"), "-o", "json"],
+            flags,
+        ]
+        .concat(),
+    )
+    .json();
     made["token"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn several_logins_are_kept() {
-    let (one, other, home) = (TestServer::start(), TestServer::start(), tempfile::TempDir::new().unwrap());
+    let (one, other, home) = (
+        TestServer::start(),
+        TestServer::start(),
+        tempfile::TempDir::new().unwrap(),
+    );
     let run = |words: &[&str]| run(home.path(), &[], words);
     for (server, name, service) in [(&one, "one", "of-one"), (&other, "other", "of-other")] {
         std::fs::write(home.path().join("password"), &server.password).unwrap();
         on_host(server, &["create", "service", service]).good();
-        run(&["login", &url(server), "--password-file", "password", "--yes", "--context", name]).good();
+        run(&[
+            "login",
+            &url(server),
+            "--password-file",
+            "password",
+            "--yes",
+            "--context",
+            name,
+        ])
+        .good();
     }
     let services = || run(&["list", "services", "-o", "name"]).good();
     assert_eq!(services(), "of-other");
     let listed = run(&["context", "list", "--json"]).json();
     let entry = |server, name, current| json!({ "name": name, "url": url(server), "user": "admin", "current": current });
-    assert_eq!(listed, json!([entry(&one, "one", false), entry(&other, "other", true)]));
+    assert_eq!(
+        listed,
+        json!([entry(&one, "one", false), entry(&other, "other", true)])
+    );
     run(&["context", "use", "one"]).good();
     assert_eq!(services(), "of-one");
-    let chosen = self::run(home.path(), &[("OVERKEEP_CONTEXT", "other")], &["list", "services", "-o", "name"]).good();
+    let chosen = self::run(
+        home.path(),
+        &[("OVERKEEP_CONTEXT", "other")],
+        &["list", "services", "-o", "name"],
+    )
+    .good();
     assert_eq!(chosen, "of-other");
     run(&["context", "use", "third"]).bad(1, &["third", "one", "other"]);
-    self::run(home.path(), &[("OVERKEEP_CONTEXT", "third")], &["list", "services"]).bad(1, &["third"]);
-    assert!(run(&["context", "delete", "other"]).good().contains("logged out"));
+    self::run(
+        home.path(),
+        &[("OVERKEEP_CONTEXT", "third")],
+        &["list", "services"],
+    )
+    .bad(1, &["third"]);
+    assert!(
+        run(&["context", "delete", "other"])
+            .good()
+            .contains("logged out")
+    );
     assert_eq!(services(), "of-one");
     run(&["logout"]).good();
     assert_eq!(run(&["context", "list", "--json"]).json(), json!([]));
@@ -75,19 +118,42 @@ fn api_tokens_are_logins() {
 fn variables_suffice_without_login() {
     let (server, home) = (TestServer::start(), tempfile::TempDir::new().unwrap());
     let (at, secret) = (url(&server), token(&server, &[]));
-    run(home.path(), &[("OVERKEEP_TOKEN", &secret)], &["login", &at, "--token", "--yes"]).good();
+    run(
+        home.path(),
+        &[("OVERKEEP_TOKEN", &secret)],
+        &["login", &at, "--token", "--yes"],
+    )
+    .good();
     let stored = std::fs::read_to_string(home.path().join("overkeep/contexts.json")).unwrap();
     let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
-    let authority = stored["contexts"][server.bound().to_string()]["ca"].as_str().unwrap();
+    let authority = stored["contexts"][server.bound().to_string()]["ca"]
+        .as_str()
+        .unwrap();
     let elsewhere = tempfile::TempDir::new().unwrap();
     std::fs::write(elsewhere.path().join("ca.pem"), authority).unwrap();
     let with = |url: &str, token: &str, words: &[&str]| {
-        run(elsewhere.path(), &[("OVERKEEP_URL", url), ("OVERKEEP_CA", "ca.pem"), ("OVERKEEP_TOKEN", token)], words)
+        run(
+            elsewhere.path(),
+            &[
+                ("OVERKEEP_URL", url),
+                ("OVERKEEP_CA", "ca.pem"),
+                ("OVERKEEP_TOKEN", token),
+            ],
+            words,
+        )
     };
     with(&at, &secret, &["create", "service", "made-with-variables"]).good();
-    assert_eq!(with(&at, &secret, &["list", "services", "-o", "name"]).good(), "made-with-variables");
+    assert_eq!(
+        with(&at, &secret, &["list", "services", "-o", "name"]).good(),
+        "made-with-variables"
+    );
     with("http://localhost", &secret, &["list", "services"]).bad(2, &["OVERKEEP_URL"]);
     with(&at, "", &["list", "services"]).bad(2, &["OVERKEEP_URL", "OVERKEEP_TOKEN"]);
-    with(&at, &format!("ovk_{}", "A".repeat(43)), &["list", "services"]).bad(1, &[]);
+    with(
+        &at,
+        &format!("ovk_{}", "A".repeat(43)),
+        &["list", "services"],
+    )
+    .bad(1, &[]);
     assert!(!elsewhere.path().join("overkeep").exists());
 }

@@ -1,7 +1,8 @@
 //! Acknowledged writes survive `kill -9`, including indexes, and no write is half done.
 //!
-//! A child process, this same binary, writes from several threads and prints what was acknowledged, each after the answer. The parent kills
-//! it at a random moment, opens the file and compares. `OVERKEEP_KILLS` sets the number of rounds.
+//! A child process, this same binary, writes from several threads and prints what was acknowledged,
+//! each after the answer. The parent kills it at a random moment, opens the file and compares.
+//! `OVERKEEP_KILLS` sets the number of rounds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +32,8 @@ const THREADS: usize = 6;
 /// This many rounds end before anything is written.
 const EARLY: u64 = 2;
 
-/// The child's output about a record: `+ id` exists, `? id` is about to be deleted, `- id` is deleted, `= id state`.
+/// The child's output about a record: `+ id` exists, `? id` is about to be deleted, `- id` is
+/// deleted, `= id state`.
 #[derive(Debug, Default)]
 struct Acknowledged {
     there: BTreeSet<String>,
@@ -60,13 +62,30 @@ fn what_was_acknowledged_survives_a_kill() {
     let mut all = Acknowledged::default();
     for round in 0..kills {
         // The first rounds end while the file is created. The clock provides the randomness.
-        let rng = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) / 1_000;
-        let moment = Duration::from_micros(if round < EARLY { 2_000 + rng % 20_000 } else { rng % 300_000 });
+        let rng = u64::from(
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap()
+                .subsec_nanos(),
+        ) / 1_000;
+        let moment = Duration::from_micros(if round < EARLY {
+            2_000 + rng % 20_000
+        } else {
+            rng % 300_000
+        });
         run_and_kill(&path, round, moment, &mut all);
         check(&path, &all);
     }
-    assert!(kills < 8 || all.there.len() > 20, "the children wrote too little for a meaningful test: {}", all.there.len());
-    println!("{kills} kills, {} records acknowledged and there, {} deleted", all.there.len(), all.gone.len());
+    assert!(
+        kills < 8 || all.there.len() > 20,
+        "the children wrote too little for a meaningful test: {}",
+        all.there.len()
+    );
+    println!(
+        "{kills} kills, {} records acknowledged and there, {} deleted",
+        all.there.len(),
+        all.gone.len()
+    );
 }
 
 fn run_and_kill(path: &Path, round: u64, moment: Duration, all: &mut Acknowledged) {
@@ -109,19 +128,34 @@ fn check(path: &Path, all: &Acknowledged) {
     store
         .read(|tx| {
             for id in &all.there {
-                tx.get(&Id::<Task>::from_text(id.clone())).unwrap_or_else(|e| panic!("acknowledged, then lost: {e}"));
+                tx.get(&Id::<Task>::from_text(id.clone()))
+                    .unwrap_or_else(|e| panic!("acknowledged, then lost: {e}"));
             }
             for id in &all.gone {
-                assert!(tx.find(&Id::<Task>::from_text(id.clone()))?.is_none(), "{id} was deleted and is back");
+                assert!(
+                    tx.find(&Id::<Task>::from_text(id.clone()))?.is_none(),
+                    "{id} was deleted and is back"
+                );
             }
             for (id, state) in &all.states {
                 let found = tx.get(&Id::<Task>::from_text(id.clone()))?.state;
-                assert!(found == *state || found == state + 1, "{id} has {found}, acknowledged was {state}");
+                assert!(
+                    found == *state || found == state + 1,
+                    "{id} has {found}, acknowledged was {state}"
+                );
             }
             let mut by_role = BTreeMap::<_, Vec<_>>::new();
             tx.each::<Task>(|Record { id, spec, .. }| {
-                assert_eq!(tx.find_by::<Task>("name", &spec.name)?.map(|found| found.id), Some(id.clone()));
-                spec.roles.entries().iter().cloned().for_each(|role| by_role.entry(role).or_default().push(id.to_string()));
+                assert_eq!(
+                    tx.find_by::<Task>("name", &spec.name)?
+                        .map(|found| found.id),
+                    Some(id.clone())
+                );
+                spec.roles
+                    .entries()
+                    .iter()
+                    .cloned()
+                    .for_each(|role| by_role.entry(role).or_default().push(id.to_string()));
                 Ok(())
             })?;
             for (role, ids) in by_role {
@@ -136,7 +170,9 @@ fn check(path: &Path, all: &Acknowledged) {
 #[test]
 #[ignore = "the child of `what_was_acknowledged_survives_a_kill`"]
 fn child() {
-    let (Ok(path), Ok(round)) = (env::var(FILE), env::var(ROUND)) else { return };
+    let (Ok(path), Ok(round)) = (env::var(FILE), env::var(ROUND)) else {
+        return;
+    };
     let store = stores::of(KINDS).start(Path::new(&path));
     println!();
     let threads: Vec<_> = (0..THREADS)
@@ -145,13 +181,17 @@ fn child() {
             thread::spawn(move || write_until_killed(&store, &format!("{round}-{thread}")))
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
 }
 
 fn write_until_killed(store: &Store, name: &str) {
     let say = |line: String| {
         let mut out = std::io::stdout().lock();
-        out.write_all(format!("{line}.\n").as_bytes()).and_then(|()| out.flush()).unwrap();
+        out.write_all(format!("{line}.\n").as_bytes())
+            .and_then(|()| out.flush())
+            .unwrap();
     };
     let counter = format!("{name}-counter");
     let record = task(&counter);
@@ -173,7 +213,10 @@ fn write_until_killed(store: &Store, name: &str) {
         say(format!("= {counter} {}", state.unwrap()));
 
         let refused = task(&id);
-        assert!(matches!(store.write_blocking(|tx| tx.insert(refused)), Err(Error::Duplicate { .. })));
+        assert!(matches!(
+            store.write_blocking(|tx| tx.insert(refused)),
+            Err(Error::Duplicate { .. })
+        ));
         if n % 3 == 2 {
             let gone = format!("{name}-{}", n - 2);
             let of = Id::<Task>::from_text(gone.clone());

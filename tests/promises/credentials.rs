@@ -1,4 +1,5 @@
-//! Credentials: the external id in a certificate, the rules for passwords, and the content of a key set.
+//! Credentials: the external id in a certificate, the rules for passwords, and the content of a key
+//! set.
 
 use overkeep::testing::{
     entity::{
@@ -6,13 +7,21 @@ use overkeep::testing::{
         auth_policy::Updb,
         external_id_claim::{ClaimLocation, ClaimMatcher, ClaimParser},
     },
-    pki::{AlternativeNames, Authority, Certificate, KeyKind, Keystore, Material, PrivateKey, PublicJwk, Validity, jwt},
+    pki::{
+        AlternativeNames, Authority, Certificate, KeyKind, Keystore, Material, PrivateKey,
+        PublicJwk, Validity, jwt,
+    },
 };
 use proptest::prelude::*;
 use std::time::SystemTime;
 
 fn now() -> i64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .try_into()
+        .unwrap()
 }
 
 fn material() -> Material {
@@ -22,15 +31,35 @@ fn material() -> Material {
 /// A certificate with a common name, mail addresses and URIs, in this order.
 fn certificate(common_name: &str, emails: &[&str], uris: &[&str]) -> Certificate {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let names = AlternativeNames { dns: vec![common_name.into()], emails: texts(emails), uris: texts(uris), ..AlternativeNames::default() };
+    let names = AlternativeNames {
+        dns: vec![common_name.into()],
+        emails: texts(emails),
+        uris: texts(uris),
+        ..AlternativeNames::default()
+    };
     let key = PrivateKey::generate(KeyKind::P256).unwrap();
-    let issued = Authority::open(&material()).unwrap().issue_own(&key, &names, Validity::years(1, now())).unwrap();
+    let issued = Authority::open(&material())
+        .unwrap()
+        .issue_own(&key, &names, Validity::years(1, now()))
+        .unwrap();
     issued.certificate().clone()
 }
 
-fn claim(location: ClaimLocation, matcher: (ClaimMatcher, &str), parser: (ClaimParser, &str), index: i64) -> ExternalIdClaim {
+fn claim(
+    location: ClaimLocation,
+    matcher: (ClaimMatcher, &str),
+    parser: (ClaimParser, &str),
+    index: i64,
+) -> ExternalIdClaim {
     let (matcher_criteria, parser_criteria) = (matcher.1.to_owned(), parser.1.to_owned());
-    ExternalIdClaim { location, matcher: matcher.0, matcher_criteria, parser: parser.0, parser_criteria, index }
+    ExternalIdClaim {
+        location,
+        matcher: matcher.0,
+        matcher_criteria,
+        parser: parser.0,
+        parser_criteria,
+        index,
+    }
 }
 
 #[test]
@@ -38,7 +67,11 @@ fn claims_match_all_their_parts() {
     use ClaimLocation::{CommonName, SanEmail, SanUri};
     use ClaimMatcher::{All, Prefix, Scheme, Suffix};
     let (none, split) = (|| (ClaimParser::None, ""), |by| (ClaimParser::Split, by));
-    let shown = certificate("dev-a|k|c", &["one@two", "k@plant.test"], &["https://x/y", "SPIFFE://plant.test/a/k"]);
+    let shown = certificate(
+        "dev-a|k|c",
+        &["one@two", "k@plant.test"],
+        &["https://x/y", "SPIFFE://plant.test/a/k"],
+    );
     for (location, matcher, parser, index, found) in [
         (CommonName, (All, "ignored"), none(), 0, Some("dev-a|k|c")),
         (CommonName, (All, ""), none(), 1, None),
@@ -56,8 +89,20 @@ fn claims_match_all_their_parts() {
         (SanEmail, (Suffix, "@plant.test"), none(), 0, Some("k")),
         (SanEmail, (All, ""), split("@"), 2, Some("k")),
         (SanEmail, (Suffix, "@other.test"), none(), 0, None),
-        (SanUri, (All, ""), none(), 1, Some("spiffe://plant.test/a/k")),
-        (SanUri, (Scheme, "Spiffe"), none(), 0, Some("spiffe://plant.test/a/k")),
+        (
+            SanUri,
+            (All, ""),
+            none(),
+            1,
+            Some("spiffe://plant.test/a/k"),
+        ),
+        (
+            SanUri,
+            (Scheme, "Spiffe"),
+            none(),
+            0,
+            Some("spiffe://plant.test/a/k"),
+        ),
         (SanUri, (Scheme, "spiffe"), split("/"), 4, Some("k")),
         (SanUri, (Scheme, "spif"), none(), 0, None),
         (SanUri, (Prefix, "https://"), none(), 0, None),
@@ -76,7 +121,11 @@ fn self_enrolled_names_follow_the_authority() {
     let shown = certificate("truck 1", &[], &[]);
     for (format, requested, name) in [
         ("[caName]-[commonName]", None, "fleet-truck 1"),
-        ("<[caId]> [requestedName] [nothing]", Some("asked"), "<ca-1> asked [nothing]"),
+        (
+            "<[caId]> [requestedName] [nothing]",
+            Some("asked"),
+            "<ca-1> asked [nothing]",
+        ),
         ("[requestedName]", None, "id-1"),
         ("id [identityId]", Some("asked"), "id id-1"),
         (" ", Some("asked"), "id-1"),
@@ -91,7 +140,11 @@ fn self_enrolled_names_follow_the_authority() {
             identity_name_format: format.into(),
             external_id_claim: None,
         };
-        assert_eq!(ca.name_for(&Id::from_text("ca-1"), "id-1", &shown, requested), name, "{format}");
+        assert_eq!(
+            ca.name_for(&Id::from_text("ca-1"), "id-1", &shown, requested),
+            name,
+            "{format}"
+        );
     }
 }
 
@@ -123,7 +176,11 @@ fn passwords_need_the_policys_permission() {
         (&strict, "aB345678", false),
         (&strict, "aB3 5678", false),
     ] {
-        assert_eq!(rules.check_password(password).is_ok(), allowed, "{password}");
+        assert_eq!(
+            rules.check_password(password).is_ok(),
+            allowed,
+            "{password}"
+        );
     }
     assert!(free.check_password(&"x".repeat(100)).is_ok());
     assert!(free.check_password(&"x".repeat(101)).is_err());
@@ -144,13 +201,25 @@ fn key_set_verifies_signed_tokens() {
     let keystore = Keystore::open(material()).unwrap();
     let shown = serde_json::to_value(keystore.signer().public_keys().next()).unwrap();
     let private = ["d", "p", "q", "dp", "dq", "qi", "oth"];
-    assert!(shown.as_object().unwrap().keys().all(|member| !private.contains(&member.as_str())), "{shown}");
+    assert!(
+        shown
+            .as_object()
+            .unwrap()
+            .keys()
+            .all(|member| !private.contains(&member.as_str())),
+        "{shown}"
+    );
     let key: jsonwebtoken::jwk::Jwk = serde_json::from_value(shown).unwrap();
-    let token = keystore.signer().sign(&serde_json::json!({ "sub": "somebody" })).unwrap();
+    let token = keystore
+        .signer()
+        .sign(&serde_json::json!({ "sub": "somebody" }))
+        .unwrap();
     let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::decode_header(&token).unwrap().alg);
     rules.required_spec_claims.clear();
     let verify = jsonwebtoken::DecodingKey::from_jwk(&key).unwrap();
-    let told: serde_json::Value = jsonwebtoken::decode(&token, &verify, &rules).unwrap().claims;
+    let told: serde_json::Value = jsonwebtoken::decode(&token, &verify, &rules)
+        .unwrap()
+        .claims;
     assert_eq!(told["sub"], "somebody");
 }
 
@@ -159,9 +228,25 @@ fn both_curves_appear_in_key_sets() {
     for (kind, curve, length) in [(KeyKind::P256, "P-256", 43), (KeyKind::P384, "P-384", 64)] {
         let authority = Authority::open(&material()).unwrap();
         let names = AlternativeNames::of_hosts(["ctrl.test"]);
-        let issued = authority.issue_own(&PrivateKey::generate(kind).unwrap(), &names, Validity::years(1, now())).unwrap();
-        let shown = serde_json::to_value(PublicJwk::of(issued.certificate(), "ES").unwrap()).unwrap();
-        assert_eq!((&shown["kty"], &shown["crv"]), (&"EC".into(), &curve.into()));
-        assert_eq!((shown["x"].as_str().unwrap().len(), shown["y"].as_str().unwrap().len()), (length, length));
+        let issued = authority
+            .issue_own(
+                &PrivateKey::generate(kind).unwrap(),
+                &names,
+                Validity::years(1, now()),
+            )
+            .unwrap();
+        let shown =
+            serde_json::to_value(PublicJwk::of(issued.certificate(), "ES").unwrap()).unwrap();
+        assert_eq!(
+            (&shown["kty"], &shown["crv"]),
+            (&"EC".into(), &curve.into())
+        );
+        assert_eq!(
+            (
+                shown["x"].as_str().unwrap().len(),
+                shown["y"].as_str().unwrap().len()
+            ),
+            (length, length)
+        );
     }
 }

@@ -18,7 +18,10 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
     controller,
-    entity::{ApiSession, ConfigType, Enrollment, Entity, Id, Identity, Record, Service, SessionCertificate, TypedLookup},
+    entity::{
+        ApiSession, ConfigType, Enrollment, Entity, Id, Identity, Record, Service,
+        SessionCertificate, TypedLookup,
+    },
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };
@@ -84,11 +87,16 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) -> String {
     // Most of a file is empty; half of the damage must hit other bytes.
     let mut at = rng.below(bytes.len());
     if rng.percent(50) {
-        at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| bytes[*at] != 0).unwrap();
+        at = (0..bytes.len())
+            .map(|n| (at + n) % bytes.len())
+            .find(|at| bytes[*at] != 0)
+            .unwrap();
     }
     if rng.percent(20) {
         let end = bytes.len().min(at + 1 + rng.below(5000));
-        bytes[at..end].iter_mut().for_each(|byte| *byte = rng.number() as u8);
+        bytes[at..end]
+            .iter_mut()
+            .for_each(|byte| *byte = rng.number() as u8);
         return format!("{at} to {end} overwritten");
     }
     bytes[at] ^= 1 << rng.below(8);
@@ -100,12 +108,23 @@ fn places() -> u64 {
 }
 
 fn open(path: &Path) -> Result<Store, OpenError> {
-    stores::of(KINDS).with(Options { cache_bytes: 1 << 20, ..Options::default() }).try_open(path).and_then(OpenStore::start)
+    stores::of(KINDS)
+        .with(Options {
+            cache_bytes: 1 << 20,
+            ..Options::default()
+        })
+        .try_open(path)
+        .and_then(OpenStore::start)
 }
 
 /// A store on a drive with almost no cache, so that everything is read from it.
 fn forgetful(drive: &SimulatedDisk) -> Store {
-    stores::of(KINDS).with(Options { cache_bytes: 0, ..Options::default() }).start_on(drive.clone())
+    stores::of(KINDS)
+        .with(Options {
+            cache_bytes: 0,
+            ..Options::default()
+        })
+        .start_on(drive.clone())
 }
 
 /// A file with some hundred records, and its content.
@@ -134,19 +153,32 @@ fn damaged_file_is_whole_or_refused() {
             Ok(store) => store,
             Err(error) => {
                 refused += 1;
-                assert!(error.to_string().contains(path.to_str().unwrap()), "{what}: {error} does not say which file");
+                assert!(
+                    error.to_string().contains(path.to_str().unwrap()),
+                    "{what}: {error} does not say which file"
+                );
                 continue;
             }
         };
         // An empty file is a new one.
         let mut found = Found::new();
         read_all(&store, &mut found).unwrap_or_else(|e| panic!("{what}: opened, and then {e}"));
-        assert!(found == expected || store.is_new(), "{what}: something is missing or not as it was");
-        assert_eq!(store.check(&Progress::default()).unwrap().findings, [], "{what}");
+        assert!(
+            found == expected || store.is_new(),
+            "{what}: something is missing or not as it was"
+        );
+        assert_eq!(
+            store.check(&Progress::default()).unwrap().findings,
+            [],
+            "{what}"
+        );
         store.close();
     }
     assert!(refused * 3 > places(), "only {refused} were noticed at all");
-    println!("{} damaged files: {refused} refused, the others whole", places());
+    println!(
+        "{} damaged files: {refused} refused, the others whole",
+        places()
+    );
 }
 
 #[test]
@@ -159,18 +191,26 @@ fn damaged_record_is_never_shown() {
         let mut rng = Rng(seed);
         drive.corrupt(|bytes| {
             let at = rng.below(bytes.len());
-            let at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| *at >= 4096 && bytes[*at] != 0).unwrap();
+            let at = (0..bytes.len())
+                .map(|n| (at + n) % bytes.len())
+                .find(|at| *at >= 4096 && bytes[*at] != 0)
+                .unwrap();
             bytes[at] ^= 1 << rng.below(8);
         });
         let mut found = Found::new();
         let read = read_all(&store, &mut found);
         noticed += u64::from(read.is_err());
         assert!(
-            found.iter().all(|(key, bytes)| key == "keys" || expected.get(key) == Some(bytes)),
+            found
+                .iter()
+                .all(|(key, bytes)| key == "keys" || expected.get(key) == Some(bytes)),
             "seed {seed}: a damaged record was shown"
         );
         // In any case the process must not end.
-        let _ = (store.check(&Progress::default()), store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))));
+        let _ = (
+            store.check(&Progress::default()),
+            store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))),
+        );
         store.close();
     }
     assert!(noticed > 0);
@@ -180,7 +220,10 @@ fn damaged_record_is_never_shown() {
 fn damaged_page_fails_one_write() {
     let (whole, expected) = filled();
     const TURNS: u8 = 12;
-    let pages: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|page| [1, 2].contains(&whole[*page])).collect();
+    let pages: Vec<usize> = (4096..whole.len())
+        .step_by(4096)
+        .filter(|page| [1, 2].contains(&whole[*page]))
+        .collect();
     let mut failed = 0;
     for page in pages.into_iter().step_by(4) {
         let drive = SimulatedDisk::holding(whole.clone(), 0);
@@ -210,11 +253,22 @@ fn damaged_page_fails_one_write() {
             let key = format!("turn {turn}");
             let is_there = store.read(|tx| tx.setting(&key)).unwrap().is_some();
             assert_eq!(is_there, written.contains_key(&key), "page {page}: {key}");
-            for record in [format!("service {turn:03}"), format!("identity {:03}", 99 - turn)] {
-                assert_eq!(found.contains_key(&record), !is_there, "page {page}: {record}");
+            for record in [
+                format!("service {turn:03}"),
+                format!("identity {:03}", 99 - turn),
+            ] {
+                assert_eq!(
+                    found.contains_key(&record),
+                    !is_there,
+                    "page {page}: {record}"
+                );
             }
         }
-        assert_eq!(found.len(), expected.len() - 2 * written.len(), "page {page}");
+        assert_eq!(
+            found.len(),
+            expected.len() - 2 * written.len(),
+            "page {page}"
+        );
         store.close();
     }
     assert!(failed > 0);
@@ -262,7 +316,10 @@ fn full_disk_stops_only_writes() {
     let place = TempDir::new().unwrap();
     let mut program = Program::limited(place.path(), 3 << 20);
     let admin = program.admin();
-    let config_type = admin.post("/config-types", json!({ "name": "large" })).expect(201).id();
+    let config_type = admin
+        .post("/config-types", json!({ "name": "large" }))
+        .expect(201)
+        .id();
     let config = |name: &str| json!({ "name": name, "configTypeId": config_type, "data": { "text": "x".repeat(300_000) } });
     let mut there = Vec::new();
     let refused = loop {
@@ -279,15 +336,31 @@ fn full_disk_stops_only_writes() {
     admin.get("//health").expect(200);
     let listed = |admin: &crate::harness::Caller| {
         let answer = admin.get("/configs?limit=100&sort=createdAt").expect(200);
-        answer.each("name").into_iter().map(str::to_owned).collect::<Vec<_>>()
+        answer
+            .each("name")
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(listed(&admin), there, "only acknowledged records must be listed");
-    admin.post("/services", json!({ "name": "small", "encryptionRequired": true })).refused(503, "STORAGE_UNAVAILABLE", "");
+    assert_eq!(
+        listed(&admin),
+        there,
+        "only acknowledged records must be listed"
+    );
+    admin
+        .post(
+            "/services",
+            json!({ "name": "small", "encryptionRequired": true }),
+        )
+        .refused(503, "STORAGE_UNAVAILABLE", "");
 
     program.unlimited();
     let begin = Instant::now();
     while admin.get("//ready").status != 200 {
-        assert!(begin.elapsed() < Duration::from_secs(30), "writes must succeed again with free space");
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "writes must succeed again with free space"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     for _ in 0..4 {
@@ -299,9 +372,15 @@ fn full_disk_stops_only_writes() {
     program.kill();
     let program = Program::start(place.path());
     assert_eq!(listed(&program.admin()), there);
-    let copied = program.admin().post("/database/snapshot", json!({})).expect(200);
+    let copied = program
+        .admin()
+        .post("/database/snapshot", json!({}))
+        .expect(200);
     let copy = Path::new(copied.data()["path"].as_str().unwrap());
-    assert!(copy.is_absolute() && copy.exists(), "the answer must have the absolute path of the copy: {copy:?}");
+    assert!(
+        copy.is_absolute() && copy.exists(),
+        "the answer must have the absolute path of the copy: {copy:?}"
+    );
 }
 
 /// Flips a bit of a record in a closed file.
@@ -316,7 +395,11 @@ fn corrupt<E: Entity>(kept: &DataFile, id: &str) {
 #[test]
 fn expiry_passes_over_damaged_records() {
     let (kept, start) = (DataFile::empty(), Clock::system().now());
-    let mut config = Config { data: kept.path("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    let mut config = Config {
+        data: kept.path("data"),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        ..Config::default()
+    };
     (config.passwords.cost, config.enrollment.identity_duration) = (10, Span::minutes(5));
     config.enrollment.keep_expired = Span::minutes(20);
     let running = controller::start(&config, Clock::manual(start)).unwrap();
@@ -327,18 +410,32 @@ fn expiry_passes_over_damaged_records() {
     let enrolling = |name: &str| {
         let body = json!({ "name": name, "type": "User", "isAdmin": false, "enrollment": { "ott": true } });
         let id = admin.post("/identities", body).expect(201).id();
-        let outstanding = admin.get(&format!("/identities/{id}/enrollments")).expect(200).each("id")[0].to_owned();
+        let outstanding = admin
+            .get(&format!("/identities/{id}/enrollments"))
+            .expect(200)
+            .each("id")[0]
+            .to_owned();
         (id, outstanding)
     };
     let [(ann, damaged), (bob, whole)] = ["ann", "bob"].map(enrolling);
     let open = |id: &str, name: &str| {
-        let body = json!({ "method": "updb", "identityId": id, "username": name, "password": PASSWORD });
+        let body =
+            json!({ "method": "updb", "identityId": id, "username": name, "password": PASSWORD });
         admin.post("/authenticators", body).expect(201);
         let session = anonymous.at(Base::Client).log_in(name, PASSWORD);
-        (session.get("/current-api-session").expect(200).id(), session)
+        (
+            session.get("/current-api-session").expect(200).id(),
+            session,
+        )
     };
     let [(lost, _), (left, bobby)] = [open(&ann, "anne"), open(&bob, "bobby")];
-    let certificate = bobby.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201).id();
+    let certificate = bobby
+        .post(
+            "/current-api-session/certificates",
+            json!({ "csr": Key::new().request() }),
+        )
+        .expect(201)
+        .id();
     running.stop();
     corrupt::<ApiSession>(&kept, &lost);
     corrupt::<Enrollment>(&kept, &damaged);
@@ -348,7 +445,12 @@ fn expiry_passes_over_damaged_records() {
     let running = controller::start(&config, clock.clone()).unwrap();
     let anonymous = trusting(&format!("https://{}", running.bound()));
     let admin = anonymous.log_in("admin", &password);
-    admin.post(&format!("/identities/{ann}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    admin
+        .post(
+            &format!("/identities/{ann}/disable"),
+            json!({ "durationMinutes": 0 }),
+        )
+        .expect(200);
     clock.advance(Duration::from_secs(28 * 60));
     admin.get(&format!("/api-sessions/{left}")).expect(200);
     clock.advance(Duration::from_secs(3 * 60));
@@ -364,7 +466,10 @@ struct Said(&'static str, Arc<AtomicUsize>);
 
 impl std::io::Write for Said {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        self.1.fetch_add(usize::from(String::from_utf8_lossy(line).contains(self.0)), Ordering::Relaxed);
+        self.1.fetch_add(
+            usize::from(String::from_utf8_lossy(line).contains(self.0)),
+            Ordering::Relaxed,
+        );
         Ok(line.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -376,14 +481,28 @@ impl std::io::Write for Said {
 fn damaged_record_is_logged_once() {
     let kept = DataFile::new();
     let store = open(&kept.path("data")).unwrap();
-    let named = |id: &str| Record::new(Id::from_text(id), Timestamp::from_millis(0), Identity::named(id));
-    store.write_blocking(move |tx| ["bent", "sound"].iter().try_for_each(|id| tx.insert(named(id)))).unwrap();
+    let named = |id: &str| {
+        Record::new(
+            Id::from_text(id),
+            Timestamp::from_millis(0),
+            Identity::named(id),
+        )
+    };
+    store
+        .write_blocking(move |tx| {
+            ["bent", "sound"]
+                .iter()
+                .try_for_each(|id| tx.insert(named(id)))
+        })
+        .unwrap();
     store.close();
     corrupt::<Identity>(&kept, "bent");
     let store = open(&kept.path("data")).unwrap();
     let said = Said("bent", Arc::default());
     let ear = said.clone();
-    let lines = tracing_subscriber::fmt().with_writer(move || ear.clone()).finish();
+    let lines = tracing_subscriber::fmt()
+        .with_writer(move || ear.clone())
+        .finish();
     tracing::subscriber::with_default(lines, || {
         for _ in 0..3 {
             let (mut bent, mut sound) = (0, 0);
@@ -394,9 +513,19 @@ fn damaged_record_is_logged_once() {
             };
             store.read(|tx| tx.each_readable(count)).unwrap();
             assert_eq!((bent, sound), (0, 1));
-            assert!(store.read(|tx| tx.find_readable::<Identity>(&Id::from_text("bent"))).unwrap().is_none());
+            assert!(
+                store
+                    .read(|tx| tx.find_readable::<Identity>(&Id::from_text("bent")))
+                    .unwrap()
+                    .is_none()
+            );
         }
     });
     assert_eq!(said.1.load(Ordering::Relaxed), 1);
-    assert!(store.read(|tx| tx.find::<Identity>(&Id::from_text("bent"))).is_err(), "a direct read must fail");
+    assert!(
+        store
+            .read(|tx| tx.find::<Identity>(&Id::from_text("bent")))
+            .is_err(),
+        "a direct read must fail"
+    );
 }

@@ -1,5 +1,5 @@
-//! The event stream of the history: no row is missed, a caller without the permission gets no row, and a client that does not read delays
-//! nobody.
+//! The event stream of the history: no row is missed, a caller without the permission gets no row,
+//! and a client that does not read delays nobody.
 
 use std::{
     io::{BufRead, BufReader},
@@ -30,12 +30,18 @@ pub struct Event {
 
 /// The status, or the events for status 200.
 fn try_watch(caller: &Caller, last: &str) -> Result<EventStream, u16> {
-    let request = Request::get(format!("{}/overkeep/v1/events", caller.url)).header("zt-session", caller.token.as_ref().unwrap());
+    let request = Request::get(format!("{}/overkeep/v1/events", caller.url))
+        .header("zt-session", caller.token.as_ref().unwrap());
     // A compressed stream could not be read event by event.
-    let request = request.header("accept-encoding", "gzip").header("accept", "text/event-stream").header("last-event-id", last);
+    let request = request
+        .header("accept-encoding", "gzip")
+        .header("accept", "text/event-stream")
+        .header("last-event-id", last);
     let answer = caller.agent.run(request.body(()).unwrap()).unwrap();
     match answer.status().as_u16() {
-        200 => Ok(EventStream(Box::new(BufReader::new(answer.into_body().into_reader())))),
+        200 => Ok(EventStream(Box::new(BufReader::new(
+            answer.into_body().into_reader(),
+        )))),
         other => Err(other),
     }
 }
@@ -45,14 +51,21 @@ pub fn watch(caller: &Caller, last: &str) -> EventStream {
     let mut watch = try_watch(caller, last).unwrap();
     let mut first = String::new();
     watch.0.read_line(&mut first).unwrap();
-    assert!(first.starts_with(':'), "a comment must be sent at once: {first:?}");
+    assert!(
+        first.starts_with(':'),
+        "a comment must be sent at once: {first:?}"
+    );
     watch
 }
 
 impl EventStream {
     /// The next event; `None` at the end.
     pub fn next(&mut self) -> Option<Event> {
-        let mut event = Event { id: String::new(), event: String::new(), data: Json::Null };
+        let mut event = Event {
+            id: String::new(),
+            event: String::new(),
+            data: Json::Null,
+        };
         loop {
             let mut line = String::new();
             // A closed connection ends the stream as well.
@@ -88,15 +101,23 @@ fn events_resume_without_gaps() {
     let mut first = watch(&server.admin, "");
     let service = server.service("one", json!({}));
     let seen = first.next().unwrap();
-    assert_eq!((&seen.data["kind"], &seen.data["id"], &seen.data["action"]), (&json!("service"), &json!(service), &json!("create")));
+    assert_eq!(
+        (&seen.data["kind"], &seen.data["id"], &seen.data["action"]),
+        (&json!("service"), &json!(service), &json!("create"))
+    );
     assert_eq!(seen.data["sequence"].to_string(), seen.id);
     drop(first);
-    let missed: Vec<String> = ["two", "three", "four"].map(|name| server.service(name, json!({}))).into();
+    let missed: Vec<String> = ["two", "three", "four"]
+        .map(|name| server.service(name, json!({})))
+        .into();
     let mut again = watch(&server.admin, &seen.id);
     let last: u64 = seen.id.parse().unwrap();
     for (at, id) in missed.iter().enumerate() {
         let event = again.next().unwrap();
-        assert_eq!((event.data["id"].as_str(), event.id), (Some(id.as_str()), (last + 1 + at as u64).to_string()));
+        assert_eq!(
+            (event.data["id"].as_str(), event.id),
+            (Some(id.as_str()), (last + 1 + at as u64).to_string())
+        );
     }
     let hashes = server.admin.get("/overkeep/v1/history?limit=1").expect(200);
     server.service("five", json!({}));
@@ -105,7 +126,11 @@ fn events_resume_without_gaps() {
     assert_eq!(try_watch(&server.admin, "not a number").err(), Some(400));
     let mut ahead = watch(&server.admin, &u64::MAX.to_string());
     server.service("six", json!({}));
-    assert_eq!(ahead.next().unwrap().data["name"], "six", "an id of another history must be ignored");
+    assert_eq!(
+        ahead.next().unwrap().data["name"],
+        "six",
+        "an id of another history must be ignored"
+    );
 }
 
 #[test]
@@ -115,8 +140,14 @@ fn watches_end_with_the_session() {
     assert_eq!(try_watch(&bob, "").err(), Some(401));
     let (id, ann) = server.user("anna", json!({ "isAdmin": true }));
     let mut open = watch(&ann, "");
-    server.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
-    assert!(open.next().is_none(), "a former administrator must get no further event");
+    server
+        .admin
+        .patch(&format!("/identities/{id}"), json!({ "isAdmin": false }))
+        .expect(200);
+    assert!(
+        open.next().is_none(),
+        "a former administrator must get no further event"
+    );
     let other = server.anonymous().log_in("admin", &server.password);
     let mut open = watch(&other, "");
     other.delete("/current-api-session").expect(200);
@@ -133,12 +164,20 @@ fn trimmed_rows_are_reported() {
     server.clock.advance(Duration::from_secs(2 * 60 * 60));
     let admin = server.anonymous().log_in("admin", &server.password);
     let oldest = until("old rows go", || {
-        let kept = admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
+        let kept = admin
+            .get("/overkeep/v1/history?sort=sequence&limit=1")
+            .expect(200)
+            .data()[0]["sequence"]
+            .as_u64()
+            .unwrap();
         (kept > 5).then_some(kept)
     });
     let mut open = watch(&admin, "3");
     let gone = open.next().unwrap();
-    assert_eq!((gone.event.as_str(), &gone.data), ("gone", &json!({ "from": 4, "to": oldest - 1 })));
+    assert_eq!(
+        (gone.event.as_str(), &gone.data),
+        ("gone", &json!({ "from": 4, "to": oldest - 1 }))
+    );
     assert_eq!(open.next().unwrap().data["sequence"], oldest);
 }
 
@@ -149,21 +188,56 @@ fn clock_jump_keeps_history() {
         server.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
     token.expect(201);
     let start = server.clock.now();
-    server.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
+    server
+        .clock
+        .set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
     server.run_due_jobs();
-    let first = || server.admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].clone();
-    let enrollments = || server.admin.get("/enrollments").expect(200).data().as_array().unwrap().len();
+    let first = || {
+        server
+            .admin
+            .get("/overkeep/v1/history?sort=sequence&limit=1")
+            .expect(200)
+            .data()[0]["sequence"]
+            .clone()
+    };
+    let enrollments = || {
+        server
+            .admin
+            .get("/enrollments")
+            .expect(200)
+            .data()
+            .as_array()
+            .unwrap()
+            .len()
+    };
     server.clock.set(start);
     assert_eq!((first(), enrollments()), (json!(1), 1));
 
     // A date ahead is trusted after a day: some hosts have no correct date when they start.
-    server.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
+    server
+        .clock
+        .set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
     server.run_due_jobs();
     server.clock.advance(Duration::from_secs(24 * 60 * 60));
     server.run_due_jobs();
     let admin = server.anonymous().log_in("admin", &server.password);
-    assert!(admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"] != 1);
-    assert_eq!(admin.get("/edge/management/v1/enrollments").expect(200).data().as_array().unwrap().len(), 0);
+    assert!(
+        admin
+            .get("/overkeep/v1/history?sort=sequence&limit=1")
+            .expect(200)
+            .data()[0]["sequence"]
+            != 1
+    );
+    assert_eq!(
+        admin
+            .get("/edge/management/v1/enrollments")
+            .expect(200)
+            .data()
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[test]
@@ -173,8 +247,16 @@ fn stalled_readers_lose_their_place() {
         config.http.request_timeout = Span::seconds(2);
     });
     let stalled = watch(&server.admin, "");
-    assert_eq!(try_watch(&server.admin, "").err(), Some(429), "the limit of readers must apply");
-    let kind = server.admin.post("/config-types", json!({ "name": "any", "schema": {} })).expect(201).id();
+    assert_eq!(
+        try_watch(&server.admin, "").err(),
+        Some(429),
+        "the limit of readers must apply"
+    );
+    let kind = server
+        .admin
+        .post("/config-types", json!({ "name": "any", "schema": {} }))
+        .expect(201)
+        .id();
     for n in 0..12 {
         let body = json!({ "name": format!("large {n}"), "configTypeId": kind, "data": { "text": "x".repeat(900_000) } });
         // On a busy host a request may exceed the time limit; its write happens all the same.
@@ -196,7 +278,10 @@ fn stop_does_not_wait_for_watches() {
     drop(server.closed());
     // A running answer would delay the stop by 30 seconds.
     assert!(start.elapsed() < Duration::from_secs(20));
-    assert!(open.next().is_none_or(|event| event.data["action"] != "create"));
+    assert!(
+        open.next()
+            .is_none_or(|event| event.data["action"] != "create")
+    );
 }
 
 #[test]
@@ -211,14 +296,39 @@ fn damaged_row_hides_no_other() {
     kept.ends("history verify", 3, "row 9 of the history");
     kept.ends("admin reset-password admin --password-file password", 0, "");
     let controller = kept.start();
-    let admin = trusting(&format!("https://{}", controller.bound())).log_in("admin", "a password of a test");
-    let sequences =
-        |answer: Answer| -> Vec<u64> { answer.data().as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap()).collect() };
+    let admin = trusting(&format!("https://{}", controller.bound()))
+        .log_in("admin", "a password of a test");
+    let sequences = |answer: Answer| -> Vec<u64> {
+        answer
+            .data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["sequence"].as_u64().unwrap())
+            .collect()
+    };
     let overkeep = admin.at(Base::Overkeep);
-    assert_eq!(sequences(overkeep.list("/history", "sequence > 6 and sequence < 12 sort by sequence", "").expect(200)), [7, 8, 10, 11]);
+    assert_eq!(
+        sequences(
+            overkeep
+                .list(
+                    "/history",
+                    "sequence > 6 and sequence < 12 sort by sequence",
+                    ""
+                )
+                .expect(200)
+        ),
+        [7, 8, 10, 11]
+    );
     let end = overkeep.get("/history?limit=1").expect(200).total();
-    assert_eq!(sequences(overkeep.get("/history?limit=500").expect(200)).len() as u64, end - 1);
+    assert_eq!(
+        sequences(overkeep.get("/history?limit=500").expect(200)).len() as u64,
+        end - 1
+    );
     let mut watch = watch(&admin, "7");
-    let seen: Vec<String> = (0..3).map(|_| watch.next().unwrap()).map(|event| format!("{}{}", event.event, event.id)).collect();
+    let seen: Vec<String> = (0..3)
+        .map(|_| watch.next().unwrap())
+        .map(|event| format!("{}{}", event.event, event.id))
+        .collect();
     assert_eq!(seen, ["8", "gone", "10"]);
 }

@@ -17,6 +17,9 @@ fn empty_data_frames_end_the_connection() {
     wire.send(&posting(1)).unwrap();
     let empty = frame(0, 0, 1, b"").repeat(100);
     let cut_off = (0..1000).any(|_| wire.send(&empty).is_err());
-    assert!(cut_off || wire.read().1, "100000 empty frames were accepted");
+    assert!(
+        cut_off || wire.read().1,
+        "100000 empty frames were accepted"
+    );
     shared().admin.get("/current-identity").expect(200);
 }

@@ -1,8 +1,10 @@
-//! Whatever an attacker sends or writes into a file is answered or rejected: nothing panics, nothing hangs, and the next request is served.
+//! Whatever an attacker sends or writes into a file is answered or rejected: nothing panics,
+//! nothing hangs, and the next request is served.
 //!
-//! Each target randomly changes valid input and runs for `OVERKEEP_FUZZ_SECONDS` (10 by default, so that all targets take a minute), and
-//! for a minimum number of cases. A failing case prints its number; `OVERKEEP_FUZZ_CASE` runs that one alone. To run one target for an
-//! hour: `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises fuzz::filters`.
+//! Each target randomly changes valid input and runs for `OVERKEEP_FUZZ_SECONDS` (10 by default, so
+//! that all targets take a minute), and for a minimum number of cases. A failing case prints its
+//! number; `OVERKEEP_FUZZ_CASE` runs that one alone. To run one target for an hour:
+//! `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises fuzz::filters`.
 
 use std::{
     env, fs,
@@ -25,7 +27,9 @@ use overkeep::testing::{
     maintenance::{offline, restore, snapshot_proof},
     store::{Progress, Unreadable},
 };
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
+use redb::{
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle,
+};
 
 use crate::{
     backup::DataFile,
@@ -45,7 +49,10 @@ fn listen_for_panics() {
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if info.location().is_some_and(|at| at.file().starts_with("src/")) {
+            if info
+                .location()
+                .is_some_and(|at| at.file().starts_with("src/"))
+            {
                 PANICS.lock().unwrap().push(info.to_string());
             }
             before(info);
@@ -60,8 +67,14 @@ fn number(name: &str) -> Option<u64> {
 /// Runs cases until the time is over, at least `least`.
 pub fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
     listen_for_panics();
-    let (only, seconds) = (number("OVERKEEP_FUZZ_CASE"), number("OVERKEEP_FUZZ_SECONDS").unwrap_or(10));
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let (only, seconds) = (
+        number("OVERKEEP_FUZZ_CASE"),
+        number("OVERKEEP_FUZZ_SECONDS").unwrap_or(10),
+    );
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_nanos() as u64;
     let (first, begun) = (only.unwrap_or(now), Instant::now());
     let current = Arc::new(AtomicU64::new(first));
     let watched = Arc::downgrade(&current);
@@ -84,7 +97,10 @@ pub fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
         current.store(at, Ordering::Relaxed);
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| case(&mut Rng(at))));
         let panics = PANICS.lock().unwrap().clone();
-        assert!(outcome.is_ok() && panics.is_empty(), "{name}: OVERKEEP_FUZZ_CASE={at} {panics:?}");
+        assert!(
+            outcome.is_ok() && panics.is_empty(),
+            "{name}: OVERKEEP_FUZZ_CASE={at} {panics:?}"
+        );
         if only.is_some() || n + 1 >= least && begun.elapsed() >= Duration::from_secs(seconds) {
             return eprintln!("{name}: {} cases", n + 1);
         }
@@ -135,8 +151,16 @@ fn frames(rng: &mut Rng) -> Vec<u8> {
         let part = block[..rng.below(block.len() + 1)].to_vec();
         sent.extend(match rng.below(8) {
             0..4 => frame(1, 5, stream, block),
-            4 => [frame(1, 1, stream, &part), frame(9, 4, stream, &block[part.len()..])].concat(),
-            5 => [frame(1, 4, stream, block), frame(0, rng.below(16) as u8, stream, &part)].concat(),
+            4 => [
+                frame(1, 1, stream, &part),
+                frame(9, 4, stream, &block[part.len()..]),
+            ]
+            .concat(),
+            5 => [
+                frame(1, 4, stream, block),
+                frame(0, rng.below(16) as u8, stream, &part),
+            ]
+            .concat(),
             6 => frame(rng.below(12) as u8, rng.number() as u8, stream, &part),
             _ => frame(8, 0, 0, &(rng.number() as u32).to_be_bytes()),
         });
@@ -150,21 +174,34 @@ fn the_guard_between_tls_and_http() {
     let anonymous = server.anonymous();
     target("the_guard_between_tls_and_http", 100, |rng| {
         let is_multiplexed = rng.percent(40);
-        let mut sent = if is_multiplexed { frames(rng) } else { rng.pick(&REQUESTS).as_bytes().to_vec() };
+        let mut sent = if is_multiplexed {
+            frames(rng)
+        } else {
+            rng.pick(&REQUESTS).as_bytes().to_vec()
+        };
         if rng.percent(90) {
             change(&mut sent, rng);
         }
-        let mut wire = if is_multiplexed { Wire::bare(&anonymous, b"h2") } else { Wire::to(&anonymous) };
+        let mut wire = if is_multiplexed {
+            Wire::bare(&anonymous, b"h2")
+        } else {
+            Wire::to(&anonymous)
+        };
         let mut rest = sent.as_slice();
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at((1 + rng.below(rest.len().min(200))).min(rest.len()));
+            let (part, behind) =
+                rest.split_at((1 + rng.below(rest.len().min(200))).min(rest.len()));
             if wire.send(part).is_err() {
                 break;
             }
             rest = behind;
         }
         let answer = wire.finish();
-        assert!(!answer.contains("HTTP/1.1 50"), "{:?}: {answer}", String::from_utf8_lossy(&sent));
+        assert!(
+            !answer.contains("HTTP/1.1 50"),
+            "{:?}: {answer}",
+            String::from_utf8_lossy(&sent)
+        );
     });
     server.admin.get("/current-identity").expect(200);
 }
@@ -176,18 +213,50 @@ fn request_targets() {
     let anonymous = server.anonymous();
     let status = |target: &[u8]| {
         let mut wire = Wire::to(&anonymous);
-        wire.send(&[b"GET ", target, b" HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"].concat()).unwrap();
-        wire.finish().split(' ').nth(1).unwrap_or_default().to_owned()
+        wire.send(
+            &[
+                b"GET ",
+                target,
+                b" HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+            ]
+            .concat(),
+        )
+        .unwrap();
+        wire.finish()
+            .split(' ')
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned()
     };
     target("request_targets", 50, |rng| {
         let signs: Vec<u8> = (0..rng.below(60)).map(|_| *rng.pick(SIGNS)).collect();
-        let front = *rng.pick(&["/", "/version?filter=", "/edge/client/v1/", "/edge/management/v1/identities/"]);
+        let front = *rng.pick(&[
+            "/",
+            "/version?filter=",
+            "/edge/client/v1/",
+            "/edge/management/v1/identities/",
+        ]);
         let raw = [front.as_bytes(), &signs].concat();
-        let unfit = |byte: u8| matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..);
-        let percent = |byte: &u8| if unfit(*byte) { format!("%{byte:02X}").into_bytes() } else { vec![*byte] };
+        let unfit = |byte: u8| {
+            matches!(
+                byte,
+                b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..
+            )
+        };
+        let percent = |byte: &u8| {
+            if unfit(*byte) {
+                format!("%{byte:02X}").into_bytes()
+            } else {
+                vec![*byte]
+            }
+        };
         let sent: Vec<u8> = raw.iter().flat_map(percent).collect();
         let (one, other) = (status(&raw), status(&sent));
-        assert!(one == other && !one.starts_with('5') && !one.is_empty(), "{:?}: {one} {other}", String::from_utf8_lossy(&raw));
+        assert!(
+            one == other && !one.starts_with('5') && !one.is_empty(),
+            "{:?}: {one} {other}",
+            String::from_utf8_lossy(&raw)
+        );
     });
 }
 
@@ -209,14 +278,20 @@ fn read_der(mut bytes: &[u8], depth: usize) -> Option<Vec<Der>> {
             0..=0x7f => (usize::from(short), rest),
             0x81..=0x84 => {
                 let (long, rest) = rest.split_at_checked(usize::from(short - 0x80))?;
-                (long.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+                (
+                    long.iter()
+                        .fold(0, |length, byte| length << 8 | usize::from(*byte)),
+                    rest,
+                )
             }
             _ => return None,
         };
         let (value, rest) = rest.split_at_checked(length)?;
         bytes = rest;
         let before = usize::from(tag == 3).min(value.len());
-        let inner = (depth < 12 && (tag & 0x20 != 0 || matches!(tag, 3 | 4))).then(|| read_der(&value[before..], depth + 1)).flatten();
+        let inner = (depth < 12 && (tag & 0x20 != 0 || matches!(tag, 3 | 4)))
+            .then(|| read_der(&value[before..], depth + 1))
+            .flatten();
         found.push(match inner {
             Some(inner) if !inner.is_empty() => Der::Of(tag, value[..before].to_vec(), inner),
             _ => Der::Whole(tag, value.to_vec()),
@@ -253,7 +328,9 @@ fn nth<'d>(values: &'d mut Vec<Der>, at: &mut usize) -> Option<(&'d mut Vec<Der>
         // The first borrow must end before the next begins, except for the returned one.
         let has = matches!(&values[n], Der::Of(_, _, inner) if count(inner) > *at);
         if has {
-            let Der::Of(_, _, inner) = &mut values[n] else { return None };
+            let Der::Of(_, _, inner) = &mut values[n] else {
+                return None;
+            };
             return nth(inner, at);
         }
         if let Der::Of(_, _, inner) = &values[n] {
@@ -264,13 +341,26 @@ fn nth<'d>(values: &'d mut Vec<Der>, at: &mut usize) -> Option<(&'d mut Vec<Der>
 }
 
 fn count(values: &[Der]) -> usize {
-    values.iter().map(|value| if let Der::Of(_, _, inner) = value { 1 + count(inner) } else { 1 }).sum()
+    values
+        .iter()
+        .map(|value| {
+            if let Der::Of(_, _, inner) = value {
+                1 + count(inner)
+            } else {
+                1
+            }
+        })
+        .sum()
 }
 
 fn change_der(values: &mut Vec<Der>, rng: &mut Rng) {
-    const TAGS: [u8; 14] = [1, 2, 3, 4, 5, 6, 0x0c, 0x13, 0x17, 0x18, 0x30, 0x31, 0xa0, 0xa3];
+    const TAGS: [u8; 14] = [
+        1, 2, 3, 4, 5, 6, 0x0c, 0x13, 0x17, 0x18, 0x30, 0x31, 0xa0, 0xa3,
+    ];
     let mut at = rng.below(count(values).max(1));
-    let Some((among, n)) = nth(values, &mut at) else { return };
+    let Some((among, n)) = nth(values, &mut at) else {
+        return;
+    };
     match rng.below(5) {
         0 => drop(among.remove(n)),
         1 => {
@@ -378,15 +468,28 @@ fn filters() {
         "[1,2]",
         "[\"a\",\"b\"]",
     ];
-    const PATHS: [&str; 8] =
-        ["/identities", "/services", "/edge-routers", "/configs", "/terminators", "/service-policies", "/api-sessions", "/enrollments"];
+    const PATHS: [&str; 8] = [
+        "/identities",
+        "/services",
+        "/edge-routers",
+        "/configs",
+        "/terminators",
+        "/service-policies",
+        "/api-sessions",
+        "/enrollments",
+    ];
     let server = shared();
     target("filters", 200, |rng| {
         let mut text = Vec::new();
         for _ in 0..1 + rng.below(14) {
             let deep = rng.percent(2);
-            let word = if rng.percent(30) { *rng.pick(&VALUES) } else { *rng.pick(&WORDS) };
-            (0..if deep { 1 + rng.below(300) } else { 1 }).for_each(|_| text.extend([word.as_bytes(), b" "].concat()));
+            let word = if rng.percent(30) {
+                *rng.pick(&VALUES)
+            } else {
+                *rng.pick(&WORDS)
+            };
+            (0..if deep { 1 + rng.below(300) } else { 1 })
+                .for_each(|_| text.extend([word.as_bytes(), b" "].concat()));
         }
         if rng.percent(30) {
             let mut sound = b"name = \"a\" and (anyOf(roleAttributes) in [\"b\"] or not createdAt < datetime(2026-01-01T00:00:00Z)) sort by name limit 3".to_vec();
@@ -395,9 +498,23 @@ fn filters() {
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         let path = rng.pick(&PATHS);
-        let member = *rng.pick(&["filter", "filter", "filter", "sort", "limit", "offset", "roleFilter"]);
-        let answer = server.admin.get(&format!("{path}?{member}={}", encoded(&text)));
-        assert!([200, 400, 414, 431].contains(&answer.status), "{path} {member} {text:?}: {}", answer.text);
+        let member = *rng.pick(&[
+            "filter",
+            "filter",
+            "filter",
+            "sort",
+            "limit",
+            "offset",
+            "roleFilter",
+        ]);
+        let answer = server
+            .admin
+            .get(&format!("{path}?{member}={}", encoded(&text)));
+        assert!(
+            [200, 400, 414, 431].contains(&answer.status),
+            "{path} {member} {text:?}: {}",
+            answer.text
+        );
     });
 }
 
@@ -407,7 +524,9 @@ fn filters() {
 fn sealed(id: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.len() >= 5 {
         let mut sum = crc32fast::Hasher::new();
-        [id, &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
+        [id, &bytes[..1], &bytes[5..]]
+            .iter()
+            .for_each(|part| sum.update(part));
         bytes[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
     }
     bytes
@@ -419,11 +538,17 @@ type Rows = TableDefinition<'static, &'static [u8], &'static [u8]>;
 fn change_rows(path: &Path, rng: &mut Rng) {
     let database = Database::open(path).unwrap();
     let read = database.begin_read().unwrap();
-    let names: Vec<String> = read.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
+    let names: Vec<String> = read
+        .list_tables()
+        .unwrap()
+        .map(|table| table.name().to_owned())
+        .collect();
     let filled: Vec<&String> = names
         .iter()
         .filter(|name| {
-            let table = read.open_table(Rows::new(Box::leak(name.to_string().into_boxed_str()))).unwrap();
+            let table = read
+                .open_table(Rows::new(Box::leak(name.to_string().into_boxed_str())))
+                .unwrap();
             !table.is_empty().unwrap()
         })
         .collect();
@@ -431,8 +556,12 @@ fn change_rows(path: &Path, rng: &mut Rng) {
     for _ in 0..1 + rng.below(4) {
         let name: &'static str = Box::leak(rng.pick(&filled).to_string().into_boxed_str());
         let mut table = write.open_table(Rows::new(name)).unwrap();
-        let rows: Vec<(Vec<u8>, Vec<u8>)> =
-            table.iter().unwrap().map(|row| row.unwrap()).map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).collect();
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = table
+            .iter()
+            .unwrap()
+            .map(|row| row.unwrap())
+            .map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))
+            .collect();
         if rows.is_empty() {
             continue;
         }
@@ -467,22 +596,45 @@ fn files_with_valid_checksums() {
         let (data, copy, restored) = (kept.path("data"), kept.path("copy"), kept.path("restored"));
         change_rows(&data, rng);
         let text = |what: &dyn std::fmt::Debug| format!("{what:?}");
-        sound(offline::check(&data, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
-        sound(offline::verify_history(&data, None).map(|found| text(&found.faults)).map_err(|error| error.to_string()));
+        sound(
+            offline::check(&data, None, &watch)
+                .map(|found| text(&found))
+                .map_err(|error| error.to_string()),
+        );
+        sound(
+            offline::verify_history(&data, None)
+                .map(|found| text(&found.faults))
+                .map_err(|error| error.to_string()),
+        );
         // The manifest of a snapshot of it matches the content.
         let made = offline::snapshot(&data, &copy, &watch).map(|_| String::new());
         let is_made = made.is_ok();
         sound(made.map_err(|error| error.to_string()));
         if is_made {
-            sound(snapshot_proof::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
+            sound(
+                snapshot_proof::verify(&copy, None, &watch)
+                    .map(|found| text(&found))
+                    .map_err(|error| error.to_string()),
+            );
             let done = restore::restore(&copy, &restored, None, Timestamp::from_millis(0), &watch);
-            sound(done.map(|(found, _)| text(&found)).map_err(|error| error.to_string()));
+            sound(
+                done.map(|(found, _)| text(&found))
+                    .map_err(|error| error.to_string()),
+            );
             // After a change it does not.
             change_rows(&copy, rng);
-            sound(snapshot_proof::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
+            sound(
+                snapshot_proof::verify(&copy, None, &watch)
+                    .map(|found| text(&found))
+                    .map_err(|error| error.to_string()),
+            );
         }
         let start = |file: &Path| {
-            let mut config = Config { data: file.to_owned(), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+            let mut config = Config {
+                data: file.to_owned(),
+                listen: "127.0.0.1:0".parse().unwrap(),
+                ..Config::default()
+            };
             config.passwords.cost = 10;
             config.router.enabled = chance_of(file);
             match controller::start(&config, Clock::system()) {
@@ -497,13 +649,27 @@ fn files_with_valid_checksums() {
         let again = kept.path("again");
         fs::copy(&data, &again).unwrap();
         sound(start(&again));
-        let unreadable = if rng.percent(50) { Unreadable::Goes } else { Unreadable::Stays };
+        let unreadable = if rng.percent(50) {
+            Unreadable::Goes
+        } else {
+            Unreadable::Stays
+        };
         let mended = offline::repair(&data, None, unreadable, &watch);
-        let is_mended = mended.as_ref().is_ok_and(|report| report.findings.iter().all(|finding| finding.fixed));
-        sound(mended.map(|report| text(&report)).map_err(|error| error.to_string()));
+        let is_mended = mended
+            .as_ref()
+            .is_ok_and(|report| report.findings.iter().all(|finding| finding.fixed));
+        sound(
+            mended
+                .map(|report| text(&report))
+                .map_err(|error| error.to_string()),
+        );
         if is_mended {
             let found = offline::check(&data, None, &watch).unwrap();
-            assert!(found.report.findings.is_empty(), "the repaired file must be sound: {:?}", found.report);
+            assert!(
+                found.report.findings.is_empty(),
+                "the repaired file must be sound: {:?}",
+                found.report
+            );
             sound(start(&data));
         }
     });
@@ -523,20 +689,36 @@ fn records() {
     for (at, entry) in KINDS.iter().enumerate() {
         let name: &'static str = Box::leak(format!("records.{}", entry.kind.name).into_boxed_str());
         let rows = read.open_table(Rows::new(name)).unwrap();
-        found.extend(rows.iter().unwrap().map(Result::unwrap).map(|(id, bytes)| (at, id.value().to_vec(), bytes.value().to_vec())));
+        found.extend(
+            rows.iter()
+                .unwrap()
+                .map(Result::unwrap)
+                .map(|(id, bytes)| (at, id.value().to_vec(), bytes.value().to_vec())),
+        );
     }
     assert!(found.len() > 10);
     target("records", 2000, |rng| {
         let (of, id, mut bytes) = rng.pick(&found).clone();
-        let at = if rng.percent(80) { of } else { rng.below(KINDS.len()) };
+        let at = if rng.percent(80) {
+            of
+        } else {
+            rng.below(KINDS.len())
+        };
         let mut payload = bytes.split_off(5.min(bytes.len()));
         change(&mut payload, rng);
         bytes.extend(payload);
         if rng.percent(10) && !bytes.is_empty() {
             bytes[0] = rng.below(6) as u8;
         }
-        let (entry, id, bytes) = (&KINDS[at], String::from_utf8(id.clone()).unwrap(), sealed(&id, bytes));
-        let outcomes = [(entry.decode)(&id, &bytes).map(drop), (entry.parts)(&id, &bytes).map(drop)];
+        let (entry, id, bytes) = (
+            &KINDS[at],
+            String::from_utf8(id.clone()).unwrap(),
+            sealed(&id, bytes),
+        );
+        let outcomes = [
+            (entry.decode)(&id, &bytes).map(drop),
+            (entry.parts)(&id, &bytes).map(drop),
+        ];
         for error in outcomes.into_iter().filter_map(Result::err) {
             assert!(error.to_string().contains(&id), "{error}");
         }

@@ -1,5 +1,5 @@
-//! Text of others: names that show something else than they hold are accepted where clients expect it and named, and nothing that is printed
-//! lets them act.
+//! Text of others: names that show something else than they hold are accepted where clients expect
+//! it and named, and nothing that is printed lets them act.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,10 @@ use overkeep::testing::{
     logging,
 };
 use rcgen::{CertificateParams, KeyPair};
-use rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring::default_provider, pki_types::PrivateKeyDer};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned, crypto::ring::default_provider,
+    pki_types::PrivateKeyDer,
+};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
@@ -28,8 +31,8 @@ use crate::{
 
 /// One character of each sort.
 const HIDDEN: [char; 18] = [
-    '\u{1}', '\t', '\n', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}', '\u{61c}', '\u{200b}', '\u{200d}', '\u{200e}', '\u{202e}',
-    '\u{2028}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{feff}',
+    '\u{1}', '\t', '\n', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}', '\u{61c}', '\u{200b}',
+    '\u{200d}', '\u{200e}', '\u{202e}', '\u{2028}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{feff}',
 ];
 
 fn is_hidden(letter: char) -> bool {
@@ -39,24 +42,50 @@ fn is_hidden(letter: char) -> bool {
 /// Asserts that lines hold no hidden character.
 #[track_caller]
 fn assert_plain(text: &str) {
-    assert!(!text.lines().any(|line| line.contains(is_hidden)), "{text:?}");
+    assert!(
+        !text.lines().any(|line| line.contains(is_hidden)),
+        "{text:?}"
+    );
 }
 
 #[test]
 fn hidden_names_are_accepted_and_named() {
     let server = shared();
-    let strict = |path: &str, body: &Json| server.admin.post(&format!("{path}?strict=true"), body.clone());
+    let strict = |path: &str, body: &Json| {
+        server
+            .admin
+            .post(&format!("{path}?strict=true"), body.clone())
+    };
     for letter in HIDDEN {
         let name = format!("{}{letter}x", fresh("hidden"));
         let body = json!({ "name": name, "encryptionRequired": true, "roleAttributes": ["plain"] });
         strict("/services", &body).refused(400, "COULD_NOT_VALIDATE", "name");
         let made = server.admin.post("/services", body).expect(201);
-        assert_eq!(made.header("overkeep-hidden-characters"), "name", "{letter:?}");
-        let shown = server.admin.get(&format!("/services/{}", made.id())).expect(200);
+        assert_eq!(
+            made.header("overkeep-hidden-characters"),
+            "name",
+            "{letter:?}"
+        );
+        let shown = server
+            .admin
+            .get(&format!("/services/{}", made.id()))
+            .expect(200);
         assert_eq!(shown.data()["name"], name);
-        let renamed = server.admin.patch(&format!("/services/{}", made.id()), json!({ "name": format!("{name}y") })).expect(200);
+        let renamed = server
+            .admin
+            .patch(
+                &format!("/services/{}", made.id()),
+                json!({ "name": format!("{name}y") }),
+            )
+            .expect(200);
         assert_eq!(renamed.header("overkeep-hidden-characters"), "name");
-        let named = server.admin.patch(&format!("/services/{}", made.id()), json!({ "name": fresh("named") })).expect(200);
+        let named = server
+            .admin
+            .patch(
+                &format!("/services/{}", made.id()),
+                json!({ "name": fresh("named") }),
+            )
+            .expect(200);
         assert_eq!(named.header("overkeep-hidden-characters"), "");
     }
     let cases = [
@@ -65,8 +94,16 @@ fn hidden_names_are_accepted_and_named() {
             json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "roleAttributes": ["a", "b\u{200b}"] }),
             "roleAttributes.1",
         ),
-        ("/identities", json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "externalId": fresh("\u{202e}") }), "externalId"),
-        ("/identities", json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "tags": { "a": "b\u{9b}" } }), "tags.a"),
+        (
+            "/identities",
+            json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "externalId": fresh("\u{202e}") }),
+            "externalId",
+        ),
+        (
+            "/identities",
+            json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "tags": { "a": "b\u{9b}" } }),
+            "tags.a",
+        ),
         (
             "/identities",
             json!({ "name": fresh("x"), "type": "Device", "isAdmin": false, "enrollment": { "updb": fresh("\u{feff}") } }),
@@ -77,17 +114,35 @@ fn hidden_names_are_accepted_and_named() {
             json!({ "name": fresh("x"), "type": "Dial", "semantic": "AnyOf", "identityRoles": ["#a\u{2066}"], "serviceRoles": [] }),
             "identityRoles.0",
         ),
-        ("/edge-routers", json!({ "name": fresh("\u{2060}") }), "name"),
+        (
+            "/edge-routers",
+            json!({ "name": fresh("\u{2060}") }),
+            "name",
+        ),
     ];
     for (path, body, member) in cases {
         strict(path, &body).refused(400, "COULD_NOT_VALIDATE", member);
-        assert_eq!(server.admin.post(path, body).expect(201).header("overkeep-hidden-characters"), member);
+        assert_eq!(
+            server
+                .admin
+                .post(path, body)
+                .expect(201)
+                .header("overkeep-hidden-characters"),
+            member
+        );
     }
     // Free data may hold anything.
-    let types = server.admin.list("/config-types", "name = \"host.v1\"", "").expect(200);
+    let types = server
+        .admin
+        .list("/config-types", "name = \"host.v1\"", "")
+        .expect(200);
     let of = types.each("id")[0].to_owned();
     let data = json!({ "address": "a\u{200b}b", "port": 1, "protocol": "tcp" });
-    let config = strict("/configs", &json!({ "name": fresh("config"), "configTypeId": of, "data": data })).expect(201);
+    let config = strict(
+        "/configs",
+        &json!({ "name": fresh("config"), "configTypeId": of, "data": data }),
+    )
+    .expect(201);
     assert_eq!(config.header("overkeep-hidden-characters"), "");
 }
 
@@ -96,21 +151,37 @@ fn doctor_finds_hidden_names() {
     let server = TestServer::start();
     let finding = || {
         let served = server.admin.get("/overkeep/v1/doctor").expect(200);
-        let found = served.data().as_array().unwrap().iter().find(|finding| finding["check"] == "names").unwrap().clone();
+        let found = served
+            .data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|finding| finding["check"] == "names")
+            .unwrap()
+            .clone();
         assert_plain(&served.text);
-        (found["healthy"] == true, found["detail"].as_str().unwrap().to_owned())
+        (
+            found["healthy"] == true,
+            found["detail"].as_str().unwrap().to_owned(),
+        )
     };
     assert!(finding().0);
     let service = server.service("web\u{202e}", json!({}));
     server.identity("ann\u{1b}[2J", json!({}));
     let (is_good, detail) = finding();
     assert!(
-        !is_good && detail.starts_with("2 ") && detail.contains("service web\\u{202e}") && detail.contains("ann\\u{1b}[2J"),
+        !is_good
+            && detail.starts_with("2 ")
+            && detail.contains("service web\\u{202e}")
+            && detail.contains("ann\\u{1b}[2J"),
         "{detail}"
     );
     let told = on_host(&server, &["doctor"]).out;
     assert!(told.contains("FAIL names: 2 "), "{told}");
-    server.admin.delete(&format!("/services/{service}")).expect(200);
+    server
+        .admin
+        .delete(&format!("/services/{service}"))
+        .expect(200);
     assert!(finding().1.starts_with("1 "));
 }
 
@@ -127,22 +198,38 @@ fn peers_choose_no_hidden_names() {
     for letter in HIDDEN {
         let name = format!("{}{letter}x", fresh("device"));
         enroll(&name, json!({})).refused(400, "COULD_NOT_VALIDATE", "");
-        enroll(&fresh("device"), json!({ "name": name })).refused(400, "COULD_NOT_VALIDATE", "name");
+        enroll(&fresh("device"), json!({ "name": name })).refused(
+            400,
+            "COULD_NOT_VALIDATE",
+            "name",
+        );
         // An identity may have such an external id, and no certificate logs in by it.
         let external = fresh(&format!("external{letter}"));
         server.identity(&fresh("identity"), json!({ "externalId": external }));
         let key = Key::new();
         let holder = server.with_certificate(&authority.issue(&external, &key), &key);
-        holder.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+        holder
+            .ask("POST", "/authenticate?method=cert")
+            .send()
+            .refused(401, "INVALID_AUTH", "");
     }
     enroll(&fresh("device"), json!({})).expect(200);
     let idp = signer();
-    let keys = endpoint(crate::second_factors::AnswerMode::Keys(idp.keys().to_string()));
+    let keys = endpoint(crate::second_factors::AnswerMode::Keys(
+        idp.keys().to_string(),
+    ));
     let login = token_login_with(&keys.url, |_| ());
     let enters = |subject: &str| {
         let mut claims = claims();
         claims["sub"] = subject.into();
-        login.runtime.block_on(login.tokens.login(&login.store, crate::second_factors::at(0), &idp.token(&claims))).is_ok()
+        login
+            .runtime
+            .block_on(login.tokens.login(
+                &login.store,
+                crate::second_factors::at(0),
+                &idp.token(&claims),
+            ))
+            .is_ok()
     };
     assert!(enters("ann"));
     assert!(!HIDDEN.iter().any(|letter| enters(&format!("ann{letter}"))));
@@ -153,7 +240,10 @@ fn commands_refuse_and_escape_names() {
     let server = TestServer::start();
     for letter in HIDDEN {
         let name = format!("web{letter}x");
-        for line in [vec!["create", "service", &name], vec!["create", "identity", "plain", "--role-attributes", &name]] {
+        for line in [
+            vec!["create", "service", &name],
+            vec!["create", "identity", "plain", "--role-attributes", &name],
+        ] {
             let ran = on_host(&server, &line);
             assert_plain(&ran.err);
             ran.bad(1, &["characters"]);
@@ -163,11 +253,25 @@ fn commands_refuse_and_escape_names() {
             assert_plain(&on_host(&server, &["list", "services", "-o", format]).good());
         }
         let listed = on_host(&server, &["list", "services", "-o", "json"]).json();
-        assert!(listed.as_array().unwrap().iter().any(|service| service["name"] == name), "{letter:?}: {listed}");
+        assert!(
+            listed
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|service| service["name"] == name),
+            "{letter:?}: {listed}"
+        );
         let exported = on_host(&server, &["export"]).good();
         assert_plain(&exported);
         let network: Json = serde_saphyr::from_str(&exported).unwrap();
-        assert!(network["services"].as_array().unwrap().iter().any(|service| service["name"] == name), "{exported}");
+        assert!(
+            network["services"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|service| service["name"] == name),
+            "{exported}"
+        );
         for words in [["show", "service", "web"], ["update", "service", "web"]] {
             let mut words: Vec<&str> = words.to_vec();
             words[2] = &name;
@@ -177,7 +281,10 @@ fn commands_refuse_and_escape_names() {
         }
         let explained = on_host(&server, &["explain", "dial", "admin", &name]);
         assert_plain(&explained.out);
-        let explained = on_host(&server, &["explain", "dial", "Default Admin", &name, "--json"]);
+        let explained = on_host(
+            &server,
+            &["explain", "dial", "Default Admin", &name, "--json"],
+        );
         assert_plain(&explained.out);
     }
 }
@@ -187,7 +294,11 @@ fn files_need_consent_to_hidden_names() {
     let server = TestServer::start();
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("network.yaml");
-    std::fs::write(&file, "services:\n  - {name: \"web\\u202e\\x9b\", encryptionRequired: true}\n").unwrap();
+    std::fs::write(
+        &file,
+        "services:\n  - {name: \"web\\u202e\\x9b\", encryptionRequired: true}\n",
+    )
+    .unwrap();
     let path = file.to_str().unwrap();
     for command in ["plan", "apply"] {
         let ran = on_host(&server, &[command, path]);
@@ -198,36 +309,61 @@ fn files_need_consent_to_hidden_names() {
     assert_eq!(plan.status, 3, "{}", plan.err);
     assert_plain(&plan.out);
     assert_plain(&on_host(&server, &["apply", path, "--accept-hidden-characters"]).good());
-    assert_eq!(server.admin.list("/services", "name = \"web\u{202e}\u{9b}\"", "").expect(200).total(), 1);
+    assert_eq!(
+        server
+            .admin
+            .list("/services", "name = \"web\u{202e}\u{9b}\"", "")
+            .expect(200)
+            .total(),
+        1
+    );
     // What is exported can be applied.
     std::fs::write(&file, on_host(&server, &["export"]).good()).unwrap();
-    assert!(on_host(&server, &["apply", path, "--accept-hidden-characters"]).good().contains("nothing to do"));
+    assert!(
+        on_host(&server, &["apply", path, "--accept-hidden-characters"])
+            .good()
+            .contains("nothing to do")
+    );
 }
 
 /// What a server sends after it has read a request, until it cannot.
 type Sends = fn(&mut dyn Write) -> std::io::Result<()>;
 
-/// A server with TLS that answers every request like this. Returns its URL and its certificate, PEM.
+/// A server with TLS that answers every request like this. Returns its URL and its certificate,
+/// PEM.
 fn hostile(sends: Sends) -> (String, String) {
     let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions().unwrap();
+    let certificate = CertificateParams::new(["127.0.0.1".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let pem = certificate.pem();
-    let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap());
+    let config = Arc::new(
+        config
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap(),
+    );
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
+            let mut stream = StreamOwned::new(
+                ServerConnection::new(config.clone()).unwrap(),
+                stream.unwrap(),
+            );
             thread::spawn(move || {
                 let mut head = [0; 4096];
                 if stream.read(&mut head).is_ok() {
                     sends(&mut stream).ok();
                     stream.conn.send_close_notify();
                     stream.flush().ok();
-                    // The client sends the body of a request apart from its head. If it came to a closed connection, the client could be reset
-                    // before it reads the answer.
+                    // The client sends the body of a request apart from its head. If it came to a
+                    // closed connection, the client could be reset before it reads the answer.
                     std::io::copy(&mut stream.sock, &mut std::io::sink()).ok();
                 }
             });
@@ -252,7 +388,11 @@ fn hostile_servers_forge_no_lines() {
     let home = home();
     let (url, pem) = hostile(|to| {
         let error = "{\"error\":{\"message\":\"no\\u001b]0;x\\u0007\u{9b}31m\u{202e}\\nlogged in\",\"cause\":{\"field\":\"a\u{7f}b\",\"reason\":\"\u{2066}c\"}}}";
-        write!(to, "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{error}", error.len())
+        write!(
+            to,
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{error}",
+            error.len()
+        )
     });
     let trusted = home.path().join("ca.pem");
     std::fs::write(&trusted, pem).unwrap();
@@ -264,19 +404,45 @@ fn hostile_servers_forge_no_lines() {
         (vec!["import", "--from", &url, "--ca", trusted], true),
     ] {
         let words: Vec<&str> = words.into_iter().chain(given).collect();
-        let ran = Ran::of(words.join(" "), program(home.path()).args(&words).output().unwrap());
+        let ran = Ran::of(
+            words.join(" "),
+            program(home.path()).args(&words).output().unwrap(),
+        );
         assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
         assert_plain(&ran.err);
         assert_plain(&ran.out);
         assert_ne!(ran.status, 0);
-        assert_eq!(ran.err.contains("\\u{1b}]0;x") && ran.err.contains("\\u{202e}"), is_told, "{}", ran.err);
+        assert_eq!(
+            ran.err.contains("\\u{1b}]0;x") && ran.err.contains("\\u{202e}"),
+            is_told,
+            "{}",
+            ran.err
+        );
     }
     // The same for commands that go there with a login.
-    let variables =
-        [("OVERKEEP_TOKEN", "ovk_0123456789012345678901234567890123456789012"), ("OVERKEEP_URL", url.as_str()), ("OVERKEEP_CA", trusted)];
+    let variables = [
+        (
+            "OVERKEEP_TOKEN",
+            "ovk_0123456789012345678901234567890123456789012",
+        ),
+        ("OVERKEEP_URL", url.as_str()),
+        ("OVERKEEP_CA", trusted),
+    ];
     std::fs::write(home.path().join("network.yaml"), "services: []").unwrap();
-    for words in [&["list", "services"][..], &["apply", "network.yaml"], &["create", "service", "web"], &["export"]] {
-        let ran = Ran::of(words.join(" "), program(home.path()).envs(variables).args(words).output().unwrap());
+    for words in [
+        &["list", "services"][..],
+        &["apply", "network.yaml"],
+        &["create", "service", "web"],
+        &["export"],
+    ] {
+        let ran = Ran::of(
+            words.join(" "),
+            program(home.path())
+                .envs(variables)
+                .args(words)
+                .output()
+                .unwrap(),
+        );
         assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
         assert_plain(&ran.err);
         assert!(ran.err.contains("\\u{202e}"), "{}", ran.err);
@@ -286,10 +452,13 @@ fn hostile_servers_forge_no_lines() {
 #[test]
 fn endless_servers_are_left() {
     let endless: [Sends; 4] = [
-        // A head that never ends, a body without end at full speed, a huge announced body, and one in chunks.
+        // A head that never ends, a body without end at full speed, a huge announced body, and one
+        // in chunks.
         |to| loop {
             to.write_all(b"HTTP/1.1 200 OK\r\n")?;
-            (0..10_000).try_for_each(|_| to.write_all(b"x-more: and more and more and more and more\r\n"))?;
+            (0..10_000).try_for_each(|_| {
+                to.write_all(b"x-more: and more and more and more and more\r\n")
+            })?;
         },
         |to| {
             to.write_all(AUTHORITIES.as_bytes())?;
@@ -316,9 +485,16 @@ fn endless_servers_are_left() {
     for sends in endless {
         let (home, (url, _)) = (home(), hostile(sends));
         let began = Instant::now();
-        let output = program(home.path()).args(["login", &url, "--yes", "--password-file", "password"]).output().unwrap();
+        let output = program(home.path())
+            .args(["login", &url, "--yes", "--password-file", "password"])
+            .output()
+            .unwrap();
         assert!(!output.status.success());
-        assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() < Duration::from_secs(50),
+            "{:?}",
+            began.elapsed()
+        );
     }
 }
 
@@ -345,7 +521,10 @@ fn slow_servers_are_left() {
             thread::spawn(move || {
                 let (home, (url, _)) = (home(), hostile(sends));
                 let mut command: Command = program(home.path());
-                let mut login = command.args(["login", &url, "--yes", "--password-file", "password"]).spawn().unwrap();
+                let mut login = command
+                    .args(["login", &url, "--yes", "--password-file", "password"])
+                    .spawn()
+                    .unwrap();
                 let until = Instant::now() + Duration::from_secs(180);
                 loop {
                     match login.try_wait().unwrap() {
@@ -379,12 +558,27 @@ impl Write for Lines {
 
 #[test]
 fn logged_text_forges_no_lines() {
-    let foreign: String =
-        HIDDEN.iter().map(|letter| format!("a{letter}b")).collect::<String>() + "\n2026-01-01T00:00:00Z ERROR overkeep: forged";
-    for (format, terminal) in [(Format::Text, false), (Format::Text, true), (Format::Json, false)] {
+    let foreign: String = HIDDEN
+        .iter()
+        .map(|letter| format!("a{letter}b"))
+        .collect::<String>()
+        + "\n2026-01-01T00:00:00Z ERROR overkeep: forged";
+    for (format, terminal) in [
+        (Format::Text, false),
+        (Format::Text, true),
+        (Format::Json, false),
+    ] {
         let lines = Lines::default();
         let writer = lines.clone();
-        let subscriber = logging::subscriber(&Log { level: "trace".into(), format }, terminal, move || writer.clone()).unwrap();
+        let subscriber = logging::subscriber(
+            &Log {
+                level: "trace".into(),
+                format,
+            },
+            terminal,
+            move || writer.clone(),
+        )
+        .unwrap();
         tracing::subscriber::with_default(subscriber, || {
             let span = tracing::info_span!("request", id = %foreign, path = foreign.as_str());
             let _inside = span.enter();
@@ -396,11 +590,18 @@ fn logged_text_forges_no_lines() {
         });
         let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert_eq!(written.lines().count(), 5, "{format:?}: {written}");
-        let without_colours = if terminal { without_styles(&written) } else { written.clone() };
+        let without_colours = if terminal {
+            without_styles(&written)
+        } else {
+            written.clone()
+        };
         assert_plain(&without_colours);
         if matches!(format, Format::Json) {
             let of = |line: &str| serde_json::from_str::<Json>(line).unwrap();
-            assert_eq!(of(written.lines().next().unwrap())["reason"], foreign.as_str());
+            assert_eq!(
+                of(written.lines().next().unwrap())["reason"],
+                foreign.as_str()
+            );
         }
     }
 }
@@ -409,7 +610,9 @@ fn logged_text_forges_no_lines() {
 fn without_styles(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap().to_owned();
-    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
+    parts.fold(first, |text, part| {
+        text + part.split_once('m').map_or(part, |(_, rest)| rest)
+    })
 }
 
 #[test]
@@ -418,11 +621,32 @@ fn imports_take_hidden_names() {
     from.service("web\u{202e}", json!({}));
     std::fs::write(home.path().join("password"), &from.password).unwrap();
     let url = format!("https://{}", from.bound());
-    let words = ["import", "--from", &url, "--user", "admin", "--password-file", "password", "--yes"];
-    let ran = Ran::of(words.join(" "), program(home.path()).args(words).output().unwrap()).good();
+    let words = [
+        "import",
+        "--from",
+        &url,
+        "--user",
+        "admin",
+        "--password-file",
+        "password",
+        "--yes",
+    ];
+    let ran = Ran::of(
+        words.join(" "),
+        program(home.path()).args(words).output().unwrap(),
+    )
+    .good();
     assert_plain(&ran);
     let network: Json = serde_saphyr::from_str(&ran).unwrap();
     assert_eq!(network["services"][0]["name"], "web\u{202e}");
-    let answer = TestServer::start().admin.at(Base::Overkeep).put("/network", network).expect(200);
-    assert!(answer.header("overkeep-hidden-characters").contains("services.0.name"));
+    let answer = TestServer::start()
+        .admin
+        .at(Base::Overkeep)
+        .put("/network", network)
+        .expect(200);
+    assert!(
+        answer
+            .header("overkeep-hidden-characters")
+            .contains("services.0.name")
+    );
 }

@@ -1,5 +1,5 @@
-//! What clients cause as often as they like never displaces a change from the history, and both classes of rows are one history that cannot
-//! be altered unseen.
+//! What clients cause as often as they like never displaces a change from the history, and both
+//! classes of rows are one history that cannot be altered unseen.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -8,7 +8,10 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     config::{Config, Span},
-    entity::{Action, ApiSession, Author, HistoryClass, HistoryRow, Id, Identity, Record, Service, builtin, history::HistoryWords},
+    entity::{
+        Action, ApiSession, Author, HistoryClass, HistoryRow, Id, Identity, Record, Service,
+        builtin, history::HistoryWords,
+    },
     query::{Query, Window},
     store::{HistoryAnchor, Options, Progress, Retention, Store, Tx},
 };
@@ -29,12 +32,23 @@ const SESSIONS: &str = "history.sessions";
 /// A store with one identity, and its clock.
 fn world(directory: &TempDir) -> (Store, Clock) {
     let clock = Clock::manual(NOW);
-    let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start(&directory.path().join("data"));
+    let store = stores::of(KINDS)
+        .with(Options {
+            clock: clock.clone(),
+            ..Options::default()
+        })
+        .start(&directory.path().join("data"));
     store
         .write_blocking(|tx| {
-            builtin::identity_types(NOW).into_iter().try_for_each(|record| tx.insert(record))?;
+            builtin::identity_types(NOW)
+                .into_iter()
+                .try_for_each(|record| tx.insert(record))?;
             tx.insert(builtin::auth_policy(NOW))?;
-            tx.insert(Record::new(Id::from_text("ann"), NOW, Identity::named("ann")))
+            tx.insert(Record::new(
+                Id::from_text("ann"),
+                NOW,
+                Identity::named("ann"),
+            ))
         })
         .unwrap();
     (store, clock)
@@ -64,7 +78,9 @@ fn change(store: &Store, name: &str) {
 fn visits(store: &Store, range: std::ops::Range<usize>) {
     let work = move |tx: &Tx<'_>| {
         range.clone().try_for_each(|n| tx.insert(session(n)))?;
-        range.into_iter().try_for_each(|n| tx.delete(&session(n).id))
+        range
+            .into_iter()
+            .try_for_each(|n| tx.delete(&session(n).id))
     };
     store.by(Author::local()).write_blocking(work).unwrap();
 }
@@ -74,16 +90,25 @@ fn rows(store: &Store) -> Vec<HistoryRow> {
 }
 
 fn names(rows: &[HistoryRow]) -> Vec<&str> {
-    rows.iter().filter(|row| row.kind == "service").filter_map(|row| row.name.as_deref()).collect()
+    rows.iter()
+        .filter(|row| row.kind == "service")
+        .filter_map(|row| row.name.as_deref())
+        .collect()
 }
 
 /// The sequences of the rows of a class.
 fn sequences(data: &Path, table: &str) -> Vec<u64> {
-    integrity::rows(data)[table].keys().map(|key| u64::from_be_bytes(key.as_slice().try_into().unwrap())).collect()
+    integrity::rows(data)[table]
+        .keys()
+        .map(|key| u64::from_be_bytes(key.as_slice().try_into().unwrap()))
+        .collect()
 }
 
 const fn everything() -> Retention {
-    Retention { since: Timestamp::from_millis(0), bytes: u64::MAX }
+    Retention {
+        since: Timestamp::from_millis(0),
+        bytes: u64::MAX,
+    }
 }
 
 #[test]
@@ -93,8 +118,16 @@ fn log_ins_displace_no_change() {
     let directory = TempDir::new().unwrap();
     let (store, clock) = world(&directory);
     change(&store, "before");
-    let keep = Retention { bytes: 1 << 20, ..everything() };
-    let trim = || HistoryClass::ALL.iter().map(|class| store.trim_history(*class, keep).unwrap()).sum::<usize>();
+    let keep = Retention {
+        bytes: 1 << 20,
+        ..everything()
+    };
+    let trim = || {
+        HistoryClass::ALL
+            .iter()
+            .map(|class| store.trim_history(*class, keep).unwrap())
+            .sum::<usize>()
+    };
     for first in (0..VISITS).step_by(AT_ONCE) {
         visits(&store, first..first + AT_ONCE);
         clock.advance(Duration::from_secs(61));
@@ -109,12 +142,25 @@ fn log_ins_displace_no_change() {
     let data = directory.path().join("data");
     store.close();
     let kept = sequences(&data, SESSIONS);
-    assert!(kept[0] > VISITS as u64 / 2 && kept.len() > 1000, "{} of {VISITS} are left, from {}", kept.len(), kept[0]);
+    assert!(
+        kept[0] > VISITS as u64 / 2 && kept.len() > 1000,
+        "{} of {VISITS} are left, from {}",
+        kept.len(),
+        kept[0]
+    );
     assert!(sequences(&data, CHANGES)[0] == 1);
-    // The last change is far from every other row now, and still cannot be removed or altered unseen.
+    // The last change is far from every other row now, and still cannot be removed or altered
+    // unseen.
     let last = *sequences(&data, CHANGES).last().unwrap();
-    let found = tampered(&data, CHANGES, |table| drop(table.remove(last.to_be_bytes().as_slice()).unwrap()));
-    assert!(found.iter().any(|fault| fault.starts_with(&format!("row {last} of the history, after which row"))), "{found:?}");
+    let found = tampered(&data, CHANGES, |table| {
+        drop(table.remove(last.to_be_bytes().as_slice()).unwrap())
+    });
+    assert!(
+        found
+            .iter()
+            .any(|fault| fault.starts_with(&format!("row {last} of the history, after which row"))),
+        "{found:?}"
+    );
 }
 
 type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
@@ -132,7 +178,14 @@ fn tampered(data: &Path, table: &str, act: impl FnOnce(&mut Rows<'_>)) -> Vec<St
     let store = stores::of(KINDS).start(&copy);
     let faults = store.verify_history(None).unwrap().faults;
     let checked = store.check(&Progress::default()).unwrap().findings;
-    assert_eq!(checked.into_iter().map(|finding| finding.description).collect::<Vec<_>>(), faults, "a check of the file finds the same");
+    assert_eq!(
+        checked
+            .into_iter()
+            .map(|finding| finding.description)
+            .collect::<Vec<_>>(),
+        faults,
+        "a check of the file finds the same"
+    );
     faults
 }
 
@@ -151,66 +204,148 @@ fn each_removed_row_is_found() {
     let bytes = |from: usize| -> u64 {
         let copy = directory.path().join(format!("copy-{from}"));
         store.snapshot(&copy, &Progress::default()).unwrap();
-        integrity::rows(&copy)[SESSIONS].iter().skip(from).map(|(key, row)| (key.len() + row.len()) as u64).sum()
+        integrity::rows(&copy)[SESSIONS]
+            .iter()
+            .skip(from)
+            .map(|(key, row)| (key.len() + row.len()) as u64)
+            .sum()
     };
-    assert_eq!(store.trim_history(HistoryClass::Sessions, Retention { bytes: bytes(12), ..everything() }).unwrap(), 12);
+    assert_eq!(
+        store
+            .trim_history(
+                HistoryClass::Sessions,
+                Retention {
+                    bytes: bytes(12),
+                    ..everything()
+                }
+            )
+            .unwrap(),
+        12
+    );
     let last = store.verify_history(None).unwrap().last;
     store.close();
-    let all = [CHANGES, SESSIONS].map(|table| sequences(&data, table).into_iter().map(move |sequence| (table, sequence)));
+    let all = [CHANGES, SESSIONS].map(|table| {
+        sequences(&data, table)
+            .into_iter()
+            .map(move |sequence| (table, sequence))
+    });
     for (table, sequence) in all.into_iter().flatten() {
         let key = sequence.to_be_bytes();
-        let removed = tampered(&data, table, |rows| drop(rows.remove(key.as_slice()).unwrap()));
+        let removed = tampered(&data, table, |rows| {
+            drop(rows.remove(key.as_slice()).unwrap())
+        });
         // Only the very last row can be cut off; a noted row reveals that.
-        assert_eq!(removed.is_empty(), sequence == last.sequence, "row {sequence} of {table}: {removed:?}");
+        assert_eq!(
+            removed.is_empty(),
+            sequence == last.sequence,
+            "row {sequence} of {table}: {removed:?}"
+        );
         let altered = tampered(&data, table, |rows| {
             let mut row = rows.get(key.as_slice()).unwrap().unwrap().value().to_vec();
             *row.last_mut().unwrap() ^= 1;
             rows.insert(key.as_slice(), row.as_slice()).unwrap();
         });
         assert_eq!(altered.len(), 1, "row {sequence} of {table}: {altered:?}");
-        assert!(altered[0].starts_with(&format!("row {sequence} of the history was altered")), "{altered:?}");
+        assert!(
+            altered[0].starts_with(&format!("row {sequence} of the history was altered")),
+            "{altered:?}"
+        );
         let linked = tampered(&data, table, |rows| {
             let mut row = rows.get(key.as_slice()).unwrap().unwrap().value().to_vec();
             row[32 + 8 + 1 + 8] ^= 1;
             rows.insert(key.as_slice(), row.as_slice()).unwrap();
         });
-        assert_eq!(linked.len(), 1, "the link of row {sequence} of {table}: {linked:?}");
+        assert_eq!(
+            linked.len(),
+            1,
+            "the link of row {sequence} of {table}: {linked:?}"
+        );
     }
     // One noted row proves both classes.
     let forged = directory.path().join("forged");
     std::fs::copy(&data, &forged).unwrap();
     let store = stores::of(KINDS).start(&forged);
     assert_eq!(store.verify_history(Some(&last)).unwrap().faults, [""; 0]);
-    let dropped = HistoryAnchor { sequence: sequences(&data, SESSIONS)[0] - 3, hash: "0".repeat(64) };
-    assert_eq!(store.verify_history(Some(&dropped)).unwrap().faults.len(), 1);
+    let dropped = HistoryAnchor {
+        sequence: sequences(&data, SESSIONS)[0] - 3,
+        hash: "0".repeat(64),
+    };
+    assert_eq!(
+        store.verify_history(Some(&dropped)).unwrap().faults.len(),
+        1
+    );
 }
 
 /// The rows about a person, newest first.
 fn told(server: &TestServer, filter: &str) -> Vec<Json> {
-    server.admin.list("/overkeep/v1/history", filter, "").expect(200).data().as_array().unwrap().clone()
+    server
+        .admin
+        .list("/overkeep/v1/history", filter, "")
+        .expect(200)
+        .data()
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 #[test]
 fn visits_of_a_minute_share_rows() {
     let server = TestServer::with_manual_clock();
     let (id, _) = server.user("anna", json!({}));
-    let log_ins = || told(&server, &format!("action = \"login\" and by.identity = \"{id}\""));
-    let log_outs = || told(&server, &format!("action = \"logout\" and by.identity = \"{id}\""));
-    let times = |rows: &[Json]| rows.iter().map(|row| row["after"]["times"].as_u64()).collect::<Vec<_>>();
-    let in_and_out = |count: usize| (0..count).for_each(|_| drop(server.log_in_again("anna").delete("/current-api-session").expect(200)));
+    let log_ins = || {
+        told(
+            &server,
+            &format!("action = \"login\" and by.identity = \"{id}\""),
+        )
+    };
+    let log_outs = || {
+        told(
+            &server,
+            &format!("action = \"logout\" and by.identity = \"{id}\""),
+        )
+    };
+    let times = |rows: &[Json]| {
+        rows.iter()
+            .map(|row| row["after"]["times"].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let in_and_out = |count: usize| {
+        (0..count).for_each(|_| {
+            drop(
+                server
+                    .log_in_again("anna")
+                    .delete("/current-api-session")
+                    .expect(200),
+            )
+        })
+    };
     let later = |seconds: u64| {
         server.clock.advance(Duration::from_secs(seconds));
         server.run_due_jobs();
     };
     in_and_out(20);
-    assert_eq!((times(&log_ins()), times(&log_outs())), (vec![None], vec![None]), "the first ones are rows at once");
+    assert_eq!(
+        (times(&log_ins()), times(&log_outs())),
+        (vec![None], vec![None]),
+        "the first ones are rows at once"
+    );
     later(59);
     assert_eq!(log_ins().len(), 1);
     later(2);
-    assert_eq!((times(&log_ins()), times(&log_outs())), (vec![Some(20), None], vec![Some(19), None]));
+    assert_eq!(
+        (times(&log_ins()), times(&log_outs())),
+        (vec![Some(20), None], vec![Some(19), None])
+    );
     let row = &log_ins()[0];
-    assert_eq!((&row["after"]["identityId"], &row["after"]["ipAddress"]), (&json!(id), &json!("127.0.0.1")));
-    assert!(row["after"]["first"].as_str() <= row["after"]["last"].as_str() && row["by"]["address"] == "127.0.0.1", "{row}");
+    assert_eq!(
+        (&row["after"]["identityId"], &row["after"]["ipAddress"]),
+        (&json!(id), &json!("127.0.0.1"))
+    );
+    assert!(
+        row["after"]["first"].as_str() <= row["after"]["last"].as_str()
+            && row["by"]["address"] == "127.0.0.1",
+        "{row}"
+    );
     // While it goes on, each minute has one row.
     in_and_out(5);
     assert_eq!(log_ins().len(), 2);
@@ -219,40 +354,115 @@ fn visits_of_a_minute_share_rows() {
     later(61);
     later(61);
     in_and_out(1);
-    assert_eq!((log_ins().len(), times(&log_ins())[0]), (4, None), "after a quiet minute the next one is a row at once");
+    assert_eq!(
+        (log_ins().len(), times(&log_ins())[0]),
+        (4, None),
+        "after a quiet minute the next one is a row at once"
+    );
     // Another credential is told apart, and a session that somebody else ends has a row.
     let (other, certificate) = server.enrolled("robert");
     server.give_password(&other, "robert");
-    let session = certificate.log_in_by_certificate().get("/current-api-session").expect(200).id();
+    let session = certificate
+        .log_in_by_certificate()
+        .get("/current-api-session")
+        .expect(200)
+        .id();
     server.log_in_again("robert");
-    assert_eq!(told(&server, &format!("action = \"login\" and by.identity = \"{other}\"")).len(), 2);
-    server.admin.delete(&format!("/api-sessions/{session}")).expect(200);
-    assert_eq!(told(&server, &format!("action = \"logout\" and id = \"{session}\"")).len(), 1);
+    assert_eq!(
+        told(
+            &server,
+            &format!("action = \"login\" and by.identity = \"{other}\"")
+        )
+        .len(),
+        2
+    );
+    server
+        .admin
+        .delete(&format!("/api-sessions/{session}"))
+        .expect(200);
+    assert_eq!(
+        told(
+            &server,
+            &format!("action = \"logout\" and id = \"{session}\"")
+        )
+        .len(),
+        1
+    );
     // A stop writes what was counted.
     in_and_out(3);
     let directory = server.closed();
     let store = stores::of(KINDS).start(&directory.path().join("data"));
-    let last = rows(&store).into_iter().rfind(|row| row.action == Action::Login && row.by.identity.as_ref() == Some(&id)).unwrap();
+    let last = rows(&store)
+        .into_iter()
+        .rfind(|row| row.action == Action::Login && row.by.identity.as_ref() == Some(&id))
+        .unwrap();
     assert_eq!(last.after.unwrap()["times"], 3);
 }
 
 /// Everything that a client without the rights of an administrator can repeat.
-fn toil(server: &TestServer, name: &str, own: &Caller, certificate: &Caller, router: &Caller, router_id: &str) {
-    let password = own.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
+fn toil(
+    server: &TestServer,
+    name: &str,
+    own: &Caller,
+    certificate: &Caller,
+    router: &Caller,
+    router_id: &str,
+) {
+    let password = own
+        .get("/current-identity/authenticators")
+        .expect(200)
+        .data()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let path = format!("/current-identity/authenticators/{password}");
-    own.patch(&path, json!({ "password": PASSWORD, "currentPassword": PASSWORD })).expect(200);
+    own.patch(
+        &path,
+        json!({ "password": PASSWORD, "currentPassword": PASSWORD }),
+    )
+    .expect(200);
     own.post("/current-identity/mfa", Json::Null).expect(201);
     own.delete("/current-identity/mfa").expect(200);
     let holder = certificate.log_in_by_certificate();
-    let authenticator = holder.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
+    let authenticator = holder
+        .get("/current-identity/authenticators")
+        .expect(200)
+        .data()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let request = json!({ "clientCertCsr": Key::new().request() });
-    holder.post(&format!("/current-identity/authenticators/{authenticator}/extend"), request).expect(200);
-    holder.post("/posture-response", json!({ "typeId": "DOMAIN", "id": "any", "domain": fresh("domain") })).expect(201);
+    holder
+        .post(
+            &format!("/current-identity/authenticators/{authenticator}/extend"),
+            request,
+        )
+        .expect(200);
+    holder
+        .post(
+            "/posture-response",
+            json!({ "typeId": "DOMAIN", "id": "any", "domain": fresh("domain") }),
+        )
+        .expect(201);
     holder.delete("/current-api-session").expect(200);
     let wrong = json!({ "username": name, "password": "not the password" });
-    (0..3).for_each(|_| drop(server.anonymous().post("/authenticate?method=password", wrong.clone()).expect(401)));
-    server.anonymous().post("/enroll?method=ott&token=none", Json::Null);
-    own.at(Base::Management).post("/services", json!({ "name": "none", "encryptionRequired": true })).expect(401);
+    (0..3).for_each(|_| {
+        drop(
+            server
+                .anonymous()
+                .post("/authenticate?method=password", wrong.clone())
+                .expect(401),
+        )
+    });
+    server
+        .anonymous()
+        .post("/enroll?method=ott&token=none", Json::Null);
+    own.at(Base::Management)
+        .post(
+            "/services",
+            json!({ "name": "none", "encryptionRequired": true }),
+        )
+        .expect(401);
     let requests = json!({ "certCsr": Key::new().request_as(router_id), "serverCertCsr": Key::new().request() });
     // The new certificate is not used, so that the router can only do so once.
     router.post("/enroll/extend/router", requests);
@@ -262,18 +472,40 @@ fn toil(server: &TestServer, name: &str, own: &Caller, certificate: &Caller, rou
 fn clients_cause_no_changes() {
     let server = TestServer::with_manual_clock();
     let rules = json!({ "primary": { "updb": { "maxAttempts": 3, "lockoutDurationMinutes": 1 } } });
-    server.admin.patch("/auth-policies/default", rules).expect(200);
+    server
+        .admin
+        .patch("/auth-policies/default", rules)
+        .expect(200);
     let (_, own) = server.user("anna", json!({}));
     server.user("victim", json!({}));
     let (_, certificate) = server.enrolled("robert");
-    let router_id = server.admin.post("/edge-routers", json!({ "name": "router" })).expect(201).id();
-    let stored = server.admin.get(&format!("/edge-routers/{router_id}")).expect(200);
-    let (token, key) = (stored.data()["enrollmentToken"].as_str().unwrap(), Key::new());
+    let router_id = server
+        .admin
+        .post("/edge-routers", json!({ "name": "router" }))
+        .expect(201)
+        .id();
+    let stored = server
+        .admin
+        .get(&format!("/edge-routers/{router_id}"))
+        .expect(200);
+    let (token, key) = (
+        stored.data()["enrollmentToken"].as_str().unwrap(),
+        Key::new(),
+    );
     let requests = json!({ "certCsr": key.request_as(&router_id), "serverCertCsr": key.request() });
-    let issued = server.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+    let issued = server
+        .anonymous()
+        .post(&format!("/enroll?method=erott&token={token}"), requests)
+        .expect(200);
     let router = server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key);
     server.run_due_jobs();
-    let end = server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
+    let end = server
+        .admin
+        .get("/overkeep/v1/history?limit=1")
+        .expect(200)
+        .data()[0]["sequence"]
+        .as_u64()
+        .unwrap();
     for _ in 0..3 {
         toil(&server, "victim", &own, &certificate, &router, &router_id);
         server.clock.advance(Duration::from_secs(61));
@@ -282,7 +514,13 @@ fn clients_cause_no_changes() {
     let since = told(&server, &format!("sequence > {end} limit none"));
     let mut kinds = BTreeMap::<String, usize>::new();
     for row in &since {
-        *kinds.entry(format!("{} {}", row["action"].as_str().unwrap(), row["kind"].as_str().unwrap())).or_default() += 1;
+        *kinds
+            .entry(format!(
+                "{} {}",
+                row["action"].as_str().unwrap(),
+                row["kind"].as_str().unwrap()
+            ))
+            .or_default() += 1;
     }
     for expected in [
         "update authenticator",
@@ -295,15 +533,29 @@ fn clients_cause_no_changes() {
         "update identity",
         "update edgeRouter",
     ] {
-        assert!(kinds.contains_key(expected), "{expected} is in no row, so that its class is not tested: {kinds:?}");
+        assert!(
+            kinds.contains_key(expected),
+            "{expected} is in no row, so that its class is not tested: {kinds:?}"
+        );
     }
     // An administrator's own credentials are changes.
-    server.admin.at(Base::Client).post("/current-identity/mfa", Json::Null).expect(201);
+    server
+        .admin
+        .at(Base::Client)
+        .post("/current-identity/mfa", Json::Null)
+        .expect(201);
     let data = server.closed();
     let changes = sequences(&data.path().join("data"), CHANGES);
-    let caused: Vec<&Json> = since.iter().filter(|row| changes.contains(&row["sequence"].as_u64().unwrap())).collect();
+    let caused: Vec<&Json> = since
+        .iter()
+        .filter(|row| changes.contains(&row["sequence"].as_u64().unwrap()))
+        .collect();
     assert!(caused.is_empty(), "clients caused changes: {caused:?}");
-    assert_eq!(changes.iter().filter(|sequence| **sequence > end).count(), 1, "what the administrator did");
+    assert_eq!(
+        changes.iter().filter(|sequence| **sequence > end).count(),
+        1,
+        "what the administrator did"
+    );
 }
 
 #[test]
@@ -316,12 +568,20 @@ fn classes_have_bounds_of_their_own() {
     assert_eq!(log_ins(), 1);
     server.clock.advance(Duration::from_secs(2 * 60 * 60));
     server.run_due_jobs();
-    let admin = server.anonymous().log_in("admin", &server.password).at(Base::Overkeep);
-    let left = admin.list("/history", "action = \"login\" and by.name = \"anna\"", "").expect(200);
+    let admin = server
+        .anonymous()
+        .log_in("admin", &server.password)
+        .at(Base::Overkeep);
+    let left = admin
+        .list("/history", "action = \"login\" and by.name = \"anna\"", "")
+        .expect(200);
     assert_eq!(left.total(), 0);
     let first = admin.get("/history?sort=sequence&limit=1").expect(200);
     assert_eq!(first.data()[0]["sequence"], 1, "changes stay");
-    assert!(Config::default().history.sessions_max_mib.is_none(), "the bounds of changes hold for both unless others are set");
+    assert!(
+        Config::default().history.sessions_max_mib.is_none(),
+        "the bounds of changes hold for both unless others are set"
+    );
 }
 
 #[test]
@@ -331,25 +591,63 @@ fn verify_says_how_far_back() {
         config.metrics.listen = Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0)));
     });
     let path = socket::beside(&server.data());
-    let lines = || match socket::ask(&path, &Command::VerifyHistory { noted: None }, &mut |_, _| ()).unwrap().unwrap() {
+    let lines = || match socket::ask(
+        &path,
+        &Command::VerifyHistory { noted: None },
+        &mut |_, _| (),
+    )
+    .unwrap()
+    .unwrap()
+    {
         Outcome::Done(lines) => lines,
         other => panic!("{other:?}"),
     };
-    let gauge =
-        |kind: &str| metrics::value(&metrics::text(&server), &format!("overkeep_history_from_timestamp_seconds{{kind=\"{kind}\"}}"));
+    let gauge = |kind: &str| {
+        metrics::value(
+            &metrics::text(&server),
+            &format!("overkeep_history_from_timestamp_seconds{{kind=\"{kind}\"}}"),
+        )
+    };
     let before = lines();
-    assert!(before[0].starts_with("nothing is wrong with ") && before.len() == 3, "{before:?}");
-    assert!(before[1].starts_with("changes reach back to row 1 of ") && before[1].contains("nothing was dropped"), "{before:?}");
-    assert!(before[2].starts_with("log-ins, rejections and connections reach back to row "), "{before:?}");
-    assert_eq!((gauge("changes"), gauge("sessions")), (Some(0.0), Some(0.0)));
+    assert!(
+        before[0].starts_with("nothing is wrong with ") && before.len() == 3,
+        "{before:?}"
+    );
+    assert!(
+        before[1].starts_with("changes reach back to row 1 of ")
+            && before[1].contains("nothing was dropped"),
+        "{before:?}"
+    );
+    assert!(
+        before[2].starts_with("log-ins, rejections and connections reach back to row "),
+        "{before:?}"
+    );
+    assert_eq!(
+        (gauge("changes"), gauge("sessions")),
+        (Some(0.0), Some(0.0))
+    );
     server.clock.advance(Duration::from_secs(2 * 60 * 60));
-    let admin = server.anonymous().log_in("admin", &server.password).at(Base::Management);
-    admin.post("/services", json!({ "name": "late", "encryptionRequired": true })).expect(201);
+    let admin = server
+        .anonymous()
+        .log_in("admin", &server.password)
+        .at(Base::Management);
+    admin
+        .post(
+            "/services",
+            json!({ "name": "late", "encryptionRequired": true }),
+        )
+        .expect(201);
     server.run_due_jobs();
     let after = lines();
     let at = server.clock.now();
-    assert!(after[1].contains(&format!("of {at}; older rows were dropped")), "{after:?}");
-    assert_eq!((gauge("changes"), gauge("sessions")), (Some(at.seconds() as f64), Some(at.seconds() as f64)));
+    assert!(
+        after[1].contains(&format!("of {at}; older rows were dropped")),
+        "{after:?}"
+    );
+    assert_eq!(
+        (gauge("changes"), gauge("sessions")),
+        (Some(at.seconds() as f64), Some(at.seconds() as f64))
+    );
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! Hostile input is parsed or rejected, and never causes a failure.
 //!
-//! Here: tokens, key sets, and a body for every operation that takes one. Filters are in `query.rs`, certificates and requests in `pki.rs`,
-//! records and files in `damage.rs`, each member of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of bodies.
+//! Here: tokens, key sets, and a body for every operation that takes one. Filters are in
+//! `query.rs`, certificates and requests in `pki.rs`, records and files in `damage.rs`, each member
+//! of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of bodies.
 
 use std::{env, sync::LazyLock};
 
@@ -20,9 +21,13 @@ use crate::{
 
 static KEY: LazyLock<(Signer, Verifier)> = LazyLock::new(|| {
     jwt::install();
-    let material = Material::generate(&AlternativeNames::of_hosts(["a.test"]), 1_800_000_000).unwrap();
+    let material =
+        Material::generate(&AlternativeNames::of_hosts(["a.test"]), 1_800_000_000).unwrap();
     let key = KeyedCertificate::open(&material.server).unwrap();
-    (Signer::new(&key).unwrap(), Verifier::new(key.certificate().public_key()).unwrap())
+    (
+        Signer::new(&key).unwrap(),
+        Verifier::new(key.certificate().public_key()).unwrap(),
+    )
 });
 
 proptest! {
@@ -74,7 +79,12 @@ proptest! {
 /// A random value for a schema, occasionally one that violates it.
 fn body(rng: &mut Rng, schema: &Json, document: &Json, depth: usize) -> Json {
     if let Some(target) = schema["$ref"].as_str() {
-        return body(rng, document.pointer(&target[1..]).unwrap_or(&Json::Null), document, depth + 1);
+        return body(
+            rng,
+            document.pointer(&target[1..]).unwrap_or(&Json::Null),
+            document,
+            depth + 1,
+        );
     }
     if depth > 12 || rng.percent(15) {
         return odd(rng);
@@ -82,7 +92,11 @@ fn body(rng: &mut Rng, schema: &Json, document: &Json, depth: usize) -> Json {
     for several in ["oneOf", "anyOf", "allOf", "enum"] {
         if let Some(one) = schema[several].as_array().filter(|all| !all.is_empty()) {
             let one = rng.pick(one);
-            return if several == "enum" { one.clone() } else { body(rng, one, document, depth + 1) };
+            return if several == "enum" {
+                one.clone()
+            } else {
+                body(rng, one, document, depth + 1)
+            };
         }
     }
     if !schema["const"].is_null() {
@@ -105,7 +119,9 @@ fn body(rng: &mut Rng, schema: &Json, document: &Json, depth: usize) -> Json {
             }
             made.into()
         }
-        Some("array") => (0..rng.below(4)).map(|_| body(rng, &schema["items"], document, depth + 1)).collect(),
+        Some("array") => (0..rng.below(4))
+            .map(|_| body(rng, &schema["items"], document, depth + 1))
+            .collect(),
         Some("string") => match rng.below(4) {
             0 => odd(rng),
             1 => json!("2026-11-22T00:00:00Z"),
@@ -144,8 +160,16 @@ fn random_bodies_never_cause_500() {
     let takers: Vec<(Base, &str, &str, &Json)> = Base::ALL
         .into_iter()
         .flat_map(|base| {
-            let paths = interface(base).document["paths"].as_object().unwrap().iter();
-            let rows = paths.flat_map(|(path, row)| row.as_object().unwrap().iter().map(move |(method, of)| (path, method, of)));
+            let paths = interface(base).document["paths"]
+                .as_object()
+                .unwrap()
+                .iter();
+            let rows = paths.flat_map(|(path, row)| {
+                row.as_object()
+                    .unwrap()
+                    .iter()
+                    .map(move |(method, of)| (path, method, of))
+            });
             rows.filter_map(move |(path, method, of)| {
                 let schema = of.pointer("/requestBody/content/application~1json/schema")?;
                 Some((base, path.as_str(), method.as_str(), schema))
@@ -160,12 +184,30 @@ fn random_bodies_never_cause_500() {
         let document = &interface(base).document;
         let body = body(&mut rng, schema, document, 0).to_string();
         // A truncated body.
-        let sent = if rng.percent(5) { &body[..body.floor_char_boundary(rng.below(body.len() + 1))] } else { &body };
+        let sent = if rng.percent(5) {
+            &body[..body.floor_char_boundary(rng.below(body.len() + 1))]
+        } else {
+            &body
+        };
         let id = *rng.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
-        let path = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
+        let path = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { id } else { part })
+            .collect::<Vec<_>>()
+            .join("/");
         // The check that runs on every answer rejects a 500.
-        let answer = server.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
-        assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.request, answer.text);
+        let answer = server
+            .admin
+            .at(base)
+            .ask(&method.to_uppercase(), &path)
+            .body("application/json", sent)
+            .send();
+        assert!(
+            answer.status < 500,
+            "seed {seed}: {} {sent}: {}",
+            answer.request,
+            answer.text
+        );
     }
     server.admin.get("/current-identity").expect(200);
 }

@@ -1,4 +1,5 @@
-//! A file that is damaged on purpose: damage is found, what can be repaired without loss is repaired, and a copy equals the file.
+//! A file that is damaged on purpose: damage is found, what can be repaired without loss is
+//! repaired, and a copy equals the file.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,9 @@ use std::{
 use overkeep::testing::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
-    entity::{Action, Entity, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup},
+    entity::{
+        Action, Entity, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
+    },
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
@@ -37,8 +40,13 @@ impl Stateful for Harbour {
 }
 
 impl Entity for Harbour {
-    const KIND: Kind = Kind { name: "harbour", path: "harbours", noun: "harbour" };
-    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    const KIND: Kind = Kind {
+        name: "harbour",
+        path: "harbours",
+        noun: "harbour",
+    };
+    const FIELDS: &'static [Field<Self>] =
+        &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
@@ -63,12 +71,26 @@ impl Stateful for Ship {
 }
 
 impl Entity for Ship {
-    const KIND: Kind = Kind { name: "ship", path: "ships", noun: "ship" };
-    const FIELDS: &'static [Field<Self>] =
-        &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("flag", Type::Text, |r| (&r.spec.flag).into())];
+    const KIND: Kind = Kind {
+        name: "ship",
+        path: "ships",
+        noun: "ship",
+    };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::indexed("flag", Type::Text, |r| (&r.spec.flag).into()),
+    ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Harbour>("home", |r| r.spec.home.iter().map(Id::as_str).collect(), OnDelete::Restrict),
-        Reference::to::<Ship>("towedBy", |r| r.spec.towed_by.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+        Reference::to::<Harbour>(
+            "home",
+            |r| r.spec.home.iter().map(Id::as_str).collect(),
+            OnDelete::Restrict,
+        ),
+        Reference::to::<Ship>(
+            "towedBy",
+            |r| r.spec.towed_by.iter().map(Id::as_str).collect(),
+            OnDelete::Cascade,
+        ),
         Reference::to::<Ship>(
             "escorts",
             |r| r.spec.escorts.iter().map(Id::as_str).collect(),
@@ -90,7 +112,11 @@ const SHIPS: Table = TableDefinition::new("records.ship");
 const HARBOURS: Table = TableDefinition::new("records.harbour");
 
 fn ship(id: &str) -> Record<Ship> {
-    let spec = Ship { name: format!("the {id}"), flag: "blue".into(), ..Ship::default() };
+    let spec = Ship {
+        name: format!("the {id}"),
+        flag: "blue".into(),
+        ..Ship::default()
+    };
     Record::new(Id::from_text(id), Timestamp::from_millis(1_000), spec)
 }
 
@@ -104,15 +130,25 @@ struct Closed {
 }
 
 impl Closed {
-    /// A file with a harbour, a tug, a barge that it tows, a liner that it escorts, and a ship with a very long flag.
+    /// A file with a harbour, a tug, a barge that it tows, a liner that it escorts, and a ship with
+    /// a very long flag.
     fn filled() -> Self {
         let directory = TempDir::new().unwrap();
-        let closed = Self { path: directory.path().join("data"), _directory: directory };
+        let closed = Self {
+            path: directory.path().join("data"),
+            _directory: directory,
+        };
         closed.with(|store| {
             store
                 .write_blocking(|tx| {
-                    let harbour = Harbour { name: "north".into() };
-                    tx.insert(Record::new(Id::from_text("north"), Timestamp::from_millis(1_000), harbour))?;
+                    let harbour = Harbour {
+                        name: "north".into(),
+                    };
+                    tx.insert(Record::new(
+                        Id::from_text("north"),
+                        Timestamp::from_millis(1_000),
+                        harbour,
+                    ))?;
                     tx.insert(ship("tug"))?;
                     let mut barge = ship("barge");
                     barge.spec.towed_by = Some(Id::from_text("tug"));
@@ -138,7 +174,11 @@ impl Closed {
     }
 
     /// Changes a table without the store.
-    fn tamper(&self, table: Table, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+    fn tamper(
+        &self,
+        table: Table,
+        act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>),
+    ) {
         let database = Database::open(&self.path).unwrap();
         let transaction = database.begin_write().unwrap();
         act(&mut transaction.open_table(table).unwrap());
@@ -169,9 +209,15 @@ impl Closed {
     fn heals(&self) {
         let found = self.check();
         assert!(!found.findings.is_empty(), "nothing was found");
-        assert!(found.findings.iter().all(|finding| !finding.fixed), "a check changed something: {found:?}");
+        assert!(
+            found.findings.iter().all(|finding| !finding.fixed),
+            "a check changed something: {found:?}"
+        );
         let mended = self.repair();
-        assert!(!mended.findings.is_empty() && mended.findings.iter().all(|finding| finding.fixed), "{mended:?}");
+        assert!(
+            !mended.findings.is_empty() && mended.findings.iter().all(|finding| finding.fixed),
+            "{mended:?}"
+        );
         assert_eq!(self.check(), Report::default());
     }
 
@@ -184,10 +230,19 @@ impl Closed {
 pub fn rows(path: &Path) -> Rows {
     let database = Database::open(path).unwrap();
     let transaction = database.begin_read().unwrap();
-    let names: Vec<String> = transaction.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
+    let names: Vec<String> = transaction
+        .list_tables()
+        .unwrap()
+        .map(|table| table.name().to_owned())
+        .collect();
     let read = |name: &String| {
-        let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(name)).unwrap();
-        let rows = table.iter().unwrap().map(|row| row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).unwrap());
+        let table = transaction
+            .open_table(TableDefinition::<&[u8], &[u8]>::new(name))
+            .unwrap();
+        let rows = table.iter().unwrap().map(|row| {
+            row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))
+                .unwrap()
+        });
         (name.clone(), rows.collect())
     };
     let mut rows: Rows = names.iter().map(read).collect();
@@ -196,7 +251,11 @@ pub fn rows(path: &Path) -> Rows {
 }
 
 fn told(report: &Report) -> Vec<(&str, bool)> {
-    report.findings.iter().map(|finding| (finding.description.as_str(), finding.fixed)).collect()
+    report
+        .findings
+        .iter()
+        .map(|finding| (finding.description.as_str(), finding.fixed))
+        .collect()
 }
 
 #[test]
@@ -216,7 +275,12 @@ fn lost_index_rows_are_restored() {
     for key in before["index"].keys() {
         file.lose(INDEX, key);
         file.heals();
-        assert_eq!(file.rows(), before, "after the loss of {:?}", String::from_utf8_lossy(key));
+        assert_eq!(
+            file.rows(),
+            before,
+            "after the loss of {:?}",
+            String::from_utf8_lossy(key)
+        );
     }
     file.tamper(INDEX, |rows| rows.retain(|_, _| false).unwrap());
     file.heals();
@@ -233,12 +297,28 @@ fn surplus_index_rows_are_removed() {
     let unique_of_nobody = of("name", "the tug\0\0aardvark");
     let of_no_field = of("berth", "7\0\0tug");
     let endless = of("flag", " without an end");
-    for key in [of_nobody, of_other_value, unique_of_nobody, of_no_field, endless, b"\xFF".to_vec(), Vec::new()] {
+    for key in [
+        of_nobody,
+        of_other_value,
+        unique_of_nobody,
+        of_no_field,
+        endless,
+        b"\xFF".to_vec(),
+        Vec::new(),
+    ] {
         file.put(INDEX, &key, b"");
         file.heals();
-        assert_eq!(file.rows(), before, "after a row {:?}", String::from_utf8_lossy(&key));
+        assert_eq!(
+            file.rows(),
+            before,
+            "after a row {:?}",
+            String::from_utf8_lossy(&key)
+        );
     }
-    let (long, _) = before["index"].iter().find(|(_, row)| !row.is_empty()).unwrap();
+    let (long, _) = before["index"]
+        .iter()
+        .find(|(_, row)| !row.is_empty())
+        .unwrap();
     file.put(INDEX, long, b"another value");
     file.heals();
     assert_eq!(file.rows(), before);
@@ -254,14 +334,28 @@ fn with_names(file: &Closed, fields: &[(&str, &str, IndexCode)]) {
             .map(|(key, row)| (key.value().to_vec(), row.value().to_vec()))
             .collect();
         for (key, row) in all {
-            let (kind, field, _) = fields.iter().find(|(.., code)| key.starts_with(code)).unwrap();
-            let names = [kind, field].into_iter().flat_map(|name| [&[name.len() as u8], name.as_bytes()].concat()).collect::<Vec<u8>>();
-            rows.insert([names.as_slice(), &key[4..]].concat().as_slice(), row.as_slice()).unwrap();
+            let (kind, field, _) = fields
+                .iter()
+                .find(|(.., code)| key.starts_with(code))
+                .unwrap();
+            let names = [kind, field]
+                .into_iter()
+                .flat_map(|name| [&[name.len() as u8], name.as_bytes()].concat())
+                .collect::<Vec<u8>>();
+            rows.insert(
+                [names.as_slice(), &key[4..]].concat().as_slice(),
+                row.as_slice(),
+            )
+            .unwrap();
         }
     };
     file.tamper(INDEX, renamed);
     file.tamper(TableDefinition::new("endings"), renamed);
-    file.put(TableDefinition::new("meta"), b"format", &2_u32.to_le_bytes());
+    file.put(
+        TableDefinition::new("meta"),
+        b"format",
+        &2_u32.to_le_bytes(),
+    );
 }
 
 #[test]
@@ -270,14 +364,21 @@ fn named_index_keys_become_codes() {
     let ending = [&index_code(Ship::KIND, "flag"), b"blue\0\0".as_slice()].concat();
     file.put(TableDefinition::new("endings"), &ending, b"an ending");
     let before = file.rows();
-    let fields =
-        KINDS.iter().flat_map(|entry| (entry.indexed)().into_iter().map(|field| (entry.kind.name, field, index_code(entry.kind, field))));
+    let fields = KINDS.iter().flat_map(|entry| {
+        (entry.indexed)()
+            .into_iter()
+            .map(|field| (entry.kind.name, field, index_code(entry.kind, field)))
+    });
     with_names(&file, &fields.collect::<Vec<_>>());
     let former = b"\x04ship\x05token1\0\0tug";
     file.put(INDEX, former, b"");
     assert_ne!(file.rows(), before);
     stores::of(KINDS).open(&file.path).upgrade(None).unwrap();
-    assert_eq!(file.rows(), before, "rows that are no longer in the index are left behind");
+    assert_eq!(
+        file.rows(),
+        before,
+        "rows that are no longer in the index are left behind"
+    );
     stores::of(KINDS).open(&file.path).upgrade(None).unwrap();
     assert_eq!(file.rows(), before);
 }
@@ -291,9 +392,16 @@ fn unreadable_record_harms_no_other() {
         let mut bytes = sound.clone();
         bytes[at] ^= 0x20;
         file.put(SHIPS, b"tug", &bytes);
-        let report = if at % 16 == 0 { file.repair() } else { file.check() };
+        let report = if at % 16 == 0 {
+            file.repair()
+        } else {
+            file.check()
+        };
         assert_eq!(report.findings.len(), 1, "byte {at}: {report:?}");
-        assert!(report.findings[0].description.contains("ship tug") && !report.findings[0].fixed, "{report:?}");
+        assert!(
+            report.findings[0].description.contains("ship tug") && !report.findings[0].fixed,
+            "{report:?}"
+        );
     }
     file.put(SHIPS, b"tug", &sound);
     assert_eq!(file.rows(), before);
@@ -311,9 +419,18 @@ fn failed_remedies_do_not_stop_others() {
     file.put(HISTORY, &[0xFF; 8], &[0; 64]);
 
     let report = file.mend(Unreadable::Goes);
-    let fixed: Vec<&str> = told(&report).into_iter().filter(|(_, fixed)| *fixed).map(|(what, _)| what).collect();
-    assert!(fixed.contains(&"a row of the index cannot be read"), "{report:?}");
-    let is_explained = |(what, fixed): (&str, bool)| !fixed && what.contains("ship gaudy") && what.contains("greatest possible sequence");
+    let fixed: Vec<&str> = told(&report)
+        .into_iter()
+        .filter(|(_, fixed)| *fixed)
+        .map(|(what, _)| what)
+        .collect();
+    assert!(
+        fixed.contains(&"a row of the index cannot be read"),
+        "{report:?}"
+    );
+    let is_explained = |(what, fixed): (&str, bool)| {
+        !fixed && what.contains("ship gaudy") && what.contains("greatest possible sequence")
+    };
     assert!(told(&report).into_iter().any(is_explained), "{report:?}");
     assert!(file.rows()["records.ship"].contains_key(b"gaudy".as_slice()));
 }
@@ -328,29 +445,62 @@ fn unreadable_records_go_on_request() {
     file.put(INDEX, b"\xFF", b"");
     let last = file.rows()["history"].last_key_value().unwrap().0.clone();
     file.put(HISTORY, &last, b"?");
-    file.with(|store| drop(store.write_blocking(|tx| tx.insert(ship("raft"))).expect_err("no row can be chained to the last")));
+    file.with(|store| {
+        drop(
+            store
+                .write_blocking(|tx| tx.insert(ship("raft")))
+                .expect_err("no row can be chained to the last"),
+        )
+    });
 
     let expected = file.check();
     assert_eq!(expected.findings.len(), 4, "{expected:?}");
     let left = file.repair();
-    assert_eq!(left.findings.iter().filter(|finding| finding.fixed).count(), 1, "only the row of the index must be repaired: {left:?}");
+    assert_eq!(
+        left.findings.iter().filter(|finding| finding.fixed).count(),
+        1,
+        "only the row of the index must be repaired: {left:?}"
+    );
     let gone = file.mend(Unreadable::Goes);
-    assert!(gone.findings.iter().all(|finding| finding.fixed), "{gone:?}");
-    let deleted = gone.findings.iter().filter(|finding| finding.description.ends_with("; it is deleted"));
+    assert!(
+        gone.findings.iter().all(|finding| finding.fixed),
+        "{gone:?}"
+    );
+    let deleted = gone
+        .findings
+        .iter()
+        .filter(|finding| finding.description.ends_with("; it is deleted"));
     assert_eq!(deleted.count(), 3, "{gone:?}");
     assert_eq!(file.check(), Report::default());
     file.with(|store| {
-        store.write_blocking(|tx| tx.insert(ship("tug"))).expect("its name and its index values must be free");
+        store
+            .write_blocking(|tx| tx.insert(ship("tug")))
+            .expect("its name and its index values must be free");
         store
             .read(|tx| {
-                assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it must be deleted with its tug");
-                assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "both references must be removed");
+                assert!(
+                    tx.find(&Id::<Ship>::from_text("barge"))?.is_none(),
+                    "it must be deleted with its tug"
+                );
+                assert!(
+                    tx.get(&Id::<Ship>::from_text("liner"))?
+                        .spec
+                        .escorts
+                        .is_empty(),
+                    "both references must be removed"
+                );
                 Ok(())
             })
             .unwrap();
         let told = store.read(|tx| tx.history_after(0, usize::MAX)).unwrap();
-        let deletions = told.iter().filter(|row| row.action == Action::Delete).map(|row| row.id.as_str());
-        assert_eq!(deletions.collect::<Vec<_>>(), ["no \u{FFFD} text", "tug", "barge"]);
+        let deletions = told
+            .iter()
+            .filter(|row| row.action == Action::Delete)
+            .map(|row| row.id.as_str());
+        assert_eq!(
+            deletions.collect::<Vec<_>>(),
+            ["no \u{FFFD} text", "tug", "barge"]
+        );
     });
 }
 
@@ -361,12 +511,24 @@ fn dangling_references_count_as_deleted() {
     let found = file.check();
     let towed = "the ship barge refers by towedBy to the ship tug, which does not exist";
     let escorted = "the ship liner refers by escorts to the ship tug, which does not exist";
-    assert!(told(&found).contains(&(towed, false)) && told(&found).contains(&(escorted, false)), "{found:?}");
+    assert!(
+        told(&found).contains(&(towed, false)) && told(&found).contains(&(escorted, false)),
+        "{found:?}"
+    );
     file.heals();
     file.with(|store| {
         store.read(|tx| {
-            assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it must be deleted with its tug");
-            assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "both references must be removed");
+            assert!(
+                tx.find(&Id::<Ship>::from_text("barge"))?.is_none(),
+                "it must be deleted with its tug"
+            );
+            assert!(
+                tx.get(&Id::<Ship>::from_text("liner"))?
+                    .spec
+                    .escorts
+                    .is_empty(),
+                "both references must be removed"
+            );
             Ok(())
         })
     })
@@ -377,8 +539,18 @@ fn dangling_references_count_as_deleted() {
 fn ambiguous_faults_are_only_reported() {
     let file = Closed::filled();
     file.lose(HARBOURS, b"north");
-    file.lose(INDEX, &[&index_code(Harbour::KIND, "name"), b"north\0\0north".as_slice()].concat());
-    let expected = [("the ship liner refers by home to the harbour north, which does not exist", false)];
+    file.lose(
+        INDEX,
+        &[
+            &index_code(Harbour::KIND, "name"),
+            b"north\0\0north".as_slice(),
+        ]
+        .concat(),
+    );
+    let expected = [(
+        "the ship liner refers by home to the harbour north, which does not exist",
+        false,
+    )];
     assert_eq!(told(&file.check()), expected);
     assert_eq!(told(&file.repair()), expected);
 
@@ -387,21 +559,52 @@ fn ambiguous_faults_are_only_reported() {
     twin.spec.name = "the tug".into();
     file.put(SHIPS, b"twin", &encode(&twin).unwrap());
     let report = file.repair();
-    assert!(told(&report).contains(&("the ship twin has the same name as tug", false)), "{report:?}");
-    assert!(!format!("{report:?}").contains("the tug"), "the report contains a value, which may be a secret: {report:?}");
+    assert!(
+        told(&report).contains(&("the ship twin has the same name as tug", false)),
+        "{report:?}"
+    );
+    assert!(
+        !format!("{report:?}").contains("the tug"),
+        "the report contains a value, which may be a secret: {report:?}"
+    );
     file.with(|store| {
-        assert_eq!(store.read(|tx| tx.find_by::<Ship>("name", "the tug")).unwrap().unwrap().id.as_str(), "tug");
-        assert_eq!(store.read(|tx| tx.ids(Ship::KIND, "flag", "blue")).unwrap().len(), 4, "its other index entries must exist");
+        assert_eq!(
+            store
+                .read(|tx| tx.find_by::<Ship>("name", "the tug"))
+                .unwrap()
+                .unwrap()
+                .id
+                .as_str(),
+            "tug"
+        );
+        assert_eq!(
+            store
+                .read(|tx| tx.ids(Ship::KIND, "flag", "blue"))
+                .unwrap()
+                .len(),
+            4,
+            "its other index entries must exist"
+        );
     });
-    assert_eq!(told(&file.check()), [("the ship twin has the same name as tug", false)]);
+    assert_eq!(
+        told(&file.check()),
+        [("the ship twin has the same name as tug", false)]
+    );
 }
 
 #[test]
 fn many_findings_are_all_repaired() {
     let file = Closed::filled();
-    file.with(|store| store.write_blocking(|tx| (0..600).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
+    file.with(|store| {
+        store
+            .write_blocking(|tx| (0..600).try_for_each(|n| tx.insert(ship(&format!("raft {n}")))))
+            .unwrap()
+    });
     let before = file.rows();
-    file.tamper(INDEX, |rows| rows.retain(|key, _| !key.windows(4).any(|part| part == b"raft")).unwrap());
+    file.tamper(INDEX, |rows| {
+        rows.retain(|key, _| !key.windows(4).any(|part| part == b"raft"))
+            .unwrap()
+    });
     let found = file.check();
     assert_eq!((found.findings.len(), found.more), (1000, true));
     let mended = file.repair();
@@ -418,7 +621,10 @@ fn checks_report_progress_and_stop() {
     assert!(done == total && total > 15, "{done} of {total}");
     watch.stop();
     assert!(file.with(|store| store.check(&watch)).is_err());
-    assert!(file.with(|store| store.repair(Unreadable::Stays, &watch)).is_err());
+    assert!(
+        file.with(|store| store.repair(Unreadable::Stays, &watch))
+            .is_err()
+    );
 }
 
 #[test]
@@ -427,14 +633,26 @@ fn snapshot_has_the_same_rows() {
     let copy = file.path.with_extension("copy");
     std::fs::write(&copy, "something older").unwrap();
     file.with(|store| drop(store.snapshot(&copy, &Progress::default()).unwrap()));
-    assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert_eq!(rows(&copy), file.rows());
     let reopened = stores::of(KINDS).start(&copy);
     assert!(!reopened.is_new());
-    assert_eq!(reopened.check(&Progress::default()).unwrap(), Report::default());
-    let left: Vec<String> =
-        std::fs::read_dir(file.path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(left.iter().all(|name| ["data", "data.copy"].contains(&name.as_str())), "{left:?}");
+    assert_eq!(
+        reopened.check(&Progress::default()).unwrap(),
+        Report::default()
+    );
+    let left: Vec<String> = std::fs::read_dir(file.path.parent().unwrap())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|name| ["data", "data.copy"].contains(&name.as_str())),
+        "{left:?}"
+    );
 }
 
 #[test]
@@ -442,10 +660,18 @@ fn snapshots_are_compact() {
     let file = Closed::filled();
     let copy = file.path.with_extension("copy");
     file.with(|store| {
-        store.write_blocking(|tx| (0..4_000).try_for_each(|n| tx.insert(ship(&format!("raft {n:04}"))))).unwrap();
+        store
+            .write_blocking(|tx| {
+                (0..4_000).try_for_each(|n| tx.insert(ship(&format!("raft {n:04}"))))
+            })
+            .unwrap();
         drop(store.snapshot(&copy, &Progress::default()).unwrap());
     });
-    let held: usize = rows(&copy).values().flatten().map(|(key, value)| key.len() + value.len()).sum();
+    let held: usize = rows(&copy)
+        .values()
+        .flatten()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
     let size = std::fs::metadata(&copy).unwrap().len() as usize;
     assert!(size < held * 5 / 4, "{size} bytes for {held}");
 }
@@ -453,11 +679,20 @@ fn snapshots_are_compact() {
 #[test]
 fn failed_snapshot_leaves_old_file() {
     let file = Closed::filled();
-    assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"), &Progress::default())).is_err());
+    assert!(
+        file.with(|store| store.snapshot(
+            &file.path.with_file_name("no such place").join("copy"),
+            &Progress::default()
+        ))
+        .is_err()
+    );
     let occupied = file.path.with_file_name("occupied");
     std::fs::create_dir(&occupied).unwrap();
     std::fs::write(occupied.join("kept"), "").unwrap();
-    assert!(file.with(|store| store.snapshot(&occupied, &Progress::default())).is_err());
+    assert!(
+        file.with(|store| store.snapshot(&occupied, &Progress::default()))
+            .is_err()
+    );
     assert!(occupied.join("kept").exists());
     assert!(!file.path.with_file_name("occupied.unfinished").exists());
 }
@@ -471,14 +706,24 @@ fn snapshot_is_consistent_without_blocking() {
         large
     };
     file.with(|store| {
-        store.write_blocking(move |tx| (0..50).try_for_each(|n| tx.insert(large(n)))).unwrap();
-        let (over, pairs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        store
+            .write_blocking(move |tx| (0..50).try_for_each(|n| tx.insert(large(n))))
+            .unwrap();
+        let (over, pairs) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let (writing, ended, written) = (store.clone(), over.clone(), pairs.clone());
         let writer = std::thread::spawn(move || {
             while !ended.load(SeqCst) {
                 let number = written.load(SeqCst);
                 let pair = move |side: &str| ship(&format!("{side} {number}"));
-                writing.write_blocking(move |tx| tx.insert(pair("left")).and_then(|()| tx.insert(pair("right")))).unwrap();
+                writing
+                    .write_blocking(move |tx| {
+                        tx.insert(pair("left"))
+                            .and_then(|()| tx.insert(pair("right")))
+                    })
+                    .unwrap();
                 written.fetch_add(1, SeqCst);
             }
         });
@@ -496,22 +741,33 @@ fn snapshot_is_consistent_without_blocking() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-            let [first, .., last] = counts[..] else { panic!("the copy was made between two polls") };
-            assert!(last - first > 1, "writes must continue while a snapshot is made");
+            let [first, .., last] = counts[..] else {
+                panic!("the copy was made between two polls")
+            };
+            assert!(
+                last - first > 1,
+                "writes must continue while a snapshot is made"
+            );
             let ships = rows(&copy).remove("records.ship").unwrap();
             let sides = |side: &[u8]| ships.keys().filter(|id| id.starts_with(side)).count();
             assert_eq!(sides(b"left"), sides(b"right"));
         }
         over.store(true, SeqCst);
         writer.join().unwrap();
-        assert_eq!(store.check(&Progress::default()).unwrap(), Report::default());
+        assert_eq!(
+            store.check(&Progress::default()).unwrap(),
+            Report::default()
+        );
     });
 }
 
 fn ended(maintenance: &Maintenance) {
     let begun = Instant::now();
     while maintenance.is_running() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the run does not end");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "the run does not end"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -525,7 +781,12 @@ fn repair_copies_the_file_first() {
     let broken = file.rows();
     let clock = Clock::manual(Timestamp::from_millis(1_000_000));
     file.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &file.path);
+        let maintenance = Maintenance::new(
+            store.clone(),
+            SealedKeys::default(),
+            clock.clone(),
+            &file.path,
+        );
         assert!(maintenance.state().is_none() && !maintenance.is_running());
         maintenance.snapshot().unwrap();
         let limited = Err(Error::Refused(Refusal::RateLimited));
@@ -535,26 +796,44 @@ fn repair_copies_the_file_first() {
         ended(&maintenance);
         let state = maintenance.state().unwrap();
         let findings = state.end.unwrap().1.unwrap().findings;
-        assert!(state.work == Work::Repair && findings.len() == 1 && findings[0].fixed, "{findings:?}");
+        assert!(
+            state.work == Work::Repair && findings.len() == 1 && findings[0].fixed,
+            "{findings:?}"
+        );
         clock.advance(Duration::from_secs(1));
         maintenance.snapshot().unwrap();
         maintenance.begin(Work::Check).unwrap();
         maintenance.stop();
         assert!(!maintenance.is_running());
     });
-    assert_eq!(rows(&file.path.with_file_name("data.before-repair")), broken);
+    assert_eq!(
+        rows(&file.path.with_file_name("data.before-repair")),
+        broken
+    );
     assert_eq!(rows(&file.path.with_file_name("data.snapshot")), before);
 }
 
 #[test]
 fn only_one_maintenance_run_at_once() {
     let file = Closed::filled();
-    file.with(|store| store.write_blocking(|tx| (0..2000).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
     file.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &file.path);
+        store
+            .write_blocking(|tx| (0..2000).try_for_each(|n| tx.insert(ship(&format!("raft {n}")))))
+            .unwrap()
+    });
+    file.with(|store| {
+        let maintenance = Maintenance::new(
+            store.clone(),
+            SealedKeys::default(),
+            Clock::system(),
+            &file.path,
+        );
         maintenance.begin(Work::Repair).unwrap();
         for work in [Work::Check, Work::Repair] {
-            assert_eq!(maintenance.begin(work), Err(Error::Refused(Refusal::RateLimited)));
+            assert_eq!(
+                maintenance.begin(work),
+                Err(Error::Refused(Refusal::RateLimited))
+            );
         }
         ended(&maintenance);
         maintenance.begin(Work::Check).unwrap();

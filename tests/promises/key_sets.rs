@@ -1,5 +1,5 @@
-//! Key sets of issuers as they are found in use (RFC 7517): several keys with one id, certificates that cannot be used, declared algorithms,
-//! compressed answers.
+//! Key sets of issuers as they are found in use (RFC 7517): several keys with one id, certificates
+//! that cannot be used, declared algorithms, compressed answers.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -34,7 +34,12 @@ impl EcKey {
     fn token(&self, id: &str, claims: &Json) -> String {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(id.to_owned());
-        jsonwebtoken::encode(&header, claims, &EncodingKey::from_ec_der(self.0.serialized_der())).unwrap()
+        jsonwebtoken::encode(
+            &header,
+            claims,
+            &EncodingKey::from_ec_der(self.0.serialized_der()),
+        )
+        .unwrap()
     }
 }
 
@@ -43,14 +48,18 @@ fn set(keys: &[Json]) -> Verifiers {
 }
 
 fn verifies(set: &Verifiers, id: &str, token: &str) -> bool {
-    set.get(id).iter().any(|key| key.verify::<Json>(token).is_ok())
+    set.get(id)
+        .iter()
+        .any(|key| key.verify::<Json>(token).is_ok())
 }
 
 /// The parameters of the RSA key of a signer, without its certificate.
 fn bare(idp: &crate::second_factors::Signer) -> Json {
     let signer = jwt::Signer::new(&idp.certificate).unwrap();
     let mut key = serde_json::to_value(signer.public_keys().next().unwrap()).unwrap();
-    key.as_object_mut().unwrap().retain(|name, _| ["kty", "kid", "use", "n", "e"].contains(&name.as_str()));
+    key.as_object_mut()
+        .unwrap()
+        .retain(|name, _| ["kty", "kid", "use", "n", "e"].contains(&name.as_str()));
     key
 }
 
@@ -60,9 +69,15 @@ fn keys_of_one_id_are_tried() {
     let id = idp.kid();
     let keys = [bare(&idp), one.jwk(&id), other.jwk(&id)];
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-        let served = endpoint(AnswerMode::Keys(json!({ "keys": order.map(|at| keys[at].clone()) }).to_string()));
+        let served = endpoint(AnswerMode::Keys(
+            json!({ "keys": order.map(|at| keys[at].clone()) }).to_string(),
+        ));
         let login = token_login_with(&served.url, |_| ());
-        for token in [idp.token(&claims()), one.token(&id, &claims()), other.token(&id, &claims())] {
+        for token in [
+            idp.token(&claims()),
+            one.token(&id, &claims()),
+            other.token(&id, &claims()),
+        ] {
             assert!(login.enter(&token, 0), "{order:?}");
         }
         assert!(!login.enter(&EcKey::new().token(&id, &claims()), 0));
@@ -75,7 +90,15 @@ fn keys_of_one_id_are_tried() {
 #[test]
 fn unusable_certificates_fall_back() {
     let (idp, ec) = (signer(), EcKey::new());
-    for x5c in [json!([]), json!(["%"]), json!(["AAAA"]), json!([7]), json!("text"), json!({}), json!(null)] {
+    for x5c in [
+        json!([]),
+        json!(["%"]),
+        json!(["AAAA"]),
+        json!([7]),
+        json!("text"),
+        json!({}),
+        json!(null),
+    ] {
         let (mut rsa, mut point) = (bare(&idp), ec.jwk("ec"));
         rsa["x5c"] = x5c.clone();
         point["x5c"] = x5c.clone();
@@ -95,15 +118,42 @@ fn declared_algorithms_bind_keys() {
         set(&[key])
     };
     let (rs256, es256) = (idp.token(&claims()), ec.token("ec", &claims()));
-    assert!(verifies(&declared(bare(&idp), json!("RS256")), &idp.kid(), &rs256));
-    assert!(verifies(&declared(bare(&idp), json!(null)), &idp.kid(), &rs256));
-    assert!(verifies(&declared(ec.jwk("ec"), json!("ES256")), "ec", &es256));
-    for alg in ["RS384", "RS512", "PS256", "ES256", "HS256", "RSA-OAEP", "none", ""] {
-        assert!(!verifies(&declared(bare(&idp), json!(alg)), &idp.kid(), &rs256), "{alg}");
-        assert!(!verifies(&declared(idp.keys()["keys"][0].clone(), json!(alg)), &idp.kid(), &rs256), "{alg}, with a certificate");
+    assert!(verifies(
+        &declared(bare(&idp), json!("RS256")),
+        &idp.kid(),
+        &rs256
+    ));
+    assert!(verifies(
+        &declared(bare(&idp), json!(null)),
+        &idp.kid(),
+        &rs256
+    ));
+    assert!(verifies(
+        &declared(ec.jwk("ec"), json!("ES256")),
+        "ec",
+        &es256
+    ));
+    for alg in [
+        "RS384", "RS512", "PS256", "ES256", "HS256", "RSA-OAEP", "none", "",
+    ] {
+        assert!(
+            !verifies(&declared(bare(&idp), json!(alg)), &idp.kid(), &rs256),
+            "{alg}"
+        );
+        assert!(
+            !verifies(
+                &declared(idp.keys()["keys"][0].clone(), json!(alg)),
+                &idp.kid(),
+                &rs256
+            ),
+            "{alg}, with a certificate"
+        );
     }
     for alg in [json!("ES384"), json!("RS256"), json!(7)] {
-        assert!(!verifies(&declared(ec.jwk("ec"), alg.clone()), "ec", &es256), "{alg}");
+        assert!(
+            !verifies(&declared(ec.jwk("ec"), alg.clone()), "ec", &es256),
+            "{alg}"
+        );
     }
 }
 
@@ -126,20 +176,37 @@ fn skipped_keys_are_named() {
     let mut encrypts = EcKey::new().jwk("encrypts");
     encrypts["use"] = "enc".into();
     let p521 = json!({ "kty": "EC", "crv": "P-521", "x": "AA", "y": "AA", "kid": "long\u{1b}]0;x\u{202e}" });
-    let found = set(&[EcKey::new().jwk("good"), unfit, nameless, encrypts, p521, json!(7)]);
+    let found = set(&[
+        EcKey::new().jwk("good"),
+        unfit,
+        nameless,
+        encrypts,
+        p521,
+        json!(7),
+    ]);
     let skipped = found.skipped();
     assert_eq!(skipped.len(), 4, "{skipped:?}");
-    for (skipped, words) in skipped.iter().zip([["unfit", "alg"], ["key 3", "no kid"], ["long", "unsupported"], ["key 6", "not an object"]])
-    {
+    for (skipped, words) in skipped.iter().zip([
+        ["unfit", "alg"],
+        ["key 3", "no kid"],
+        ["long", "unsupported"],
+        ["key 6", "not an object"],
+    ]) {
         assert!(words.iter().all(|word| skipped.contains(word)), "{skipped}");
         assert!(!skipped.contains(['\u{1b}', '\u{202e}']), "{skipped}");
     }
-    let few = Verifiers::read(json!({ "keys": [EcKey::new().jwk("a"), EcKey::new().jwk("b")] }).to_string().as_bytes(), 1).unwrap();
+    let few = Verifiers::read(
+        json!({ "keys": [EcKey::new().jwk("a"), EcKey::new().jwk("b")] })
+            .to_string()
+            .as_bytes(),
+        1,
+    )
+    .unwrap();
     assert_eq!((few.get("b").len(), few.skipped().len()), (0, 1));
 }
 
-/// An endpoint that answers with gzip, and the lines of the heads that it reads. Its scheme is in upper case, which has no meaning (RFC 3986
-/// section 3.1).
+/// An endpoint that answers with gzip, and the lines of the heads that it reads. Its scheme is in
+/// upper case, which has no meaning (RFC 3986 section 3.1).
 fn gzip_endpoint(text: &[u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(text).unwrap();
@@ -152,11 +219,20 @@ fn gzip_endpoint(text: &[u8]) -> (String, Arc<Mutex<Vec<String>>>) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-            seen.lock().unwrap().extend(lines.take_while(|line| !line.is_empty()));
-            let head =
-                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len());
-            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&packed)).ok();
+            let lines = BufReader::new(stream.try_clone().unwrap())
+                .lines()
+                .map_while(Result::ok);
+            seen.lock()
+                .unwrap()
+                .extend(lines.take_while(|line| !line.is_empty()));
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+                packed.len()
+            );
+            stream
+                .write_all(head.as_bytes())
+                .and_then(|()| stream.write_all(&packed))
+                .ok();
         }
     });
     (url, heads)
@@ -168,7 +244,12 @@ fn key_sets_may_be_compressed() {
     let (url, heads) = gzip_endpoint(idp.keys().to_string().as_bytes());
     assert!(token_login_with(&url, |_| ()).enter(&idp.token(&claims()), 0));
     let heads = heads.lock().unwrap();
-    assert!(heads.iter().any(|line| line.eq_ignore_ascii_case("accept-encoding: identity")), "{heads:?}");
+    assert!(
+        heads
+            .iter()
+            .any(|line| line.eq_ignore_ascii_case("accept-encoding: identity")),
+        "{heads:?}"
+    );
 }
 
 /// The bound is that of the text: what compresses well does not fill the memory.

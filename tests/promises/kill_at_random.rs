@@ -1,8 +1,9 @@
 //! The program is killed repeatedly during work, and acknowledged writes survive.
 //!
-//! Clients write over REST. SIGKILL comes at a random moment: while the file is created, during a snapshot, check or repair, or during
-//! writes. After each kill, a copy of the file is compared with the acknowledged writes, every complete snapshot beside it is checked, and
-//! the program starts on the file itself. `OVERKEEP_TORTURE` sets the number of kills.
+//! Clients write over REST. SIGKILL comes at a random moment: while the file is created, during a
+//! snapshot, check or repair, or during writes. After each kill, a copy of the file is compared
+//! with the acknowledged writes, every complete snapshot beside it is checked, and the program
+//! starts on the file itself. `OVERKEEP_TORTURE` sets the number of kills.
 
 use std::{
     collections::BTreeMap,
@@ -38,11 +39,19 @@ struct Ledger(Arc<Mutex<Expected>>);
 
 impl Ledger {
     fn may_be(&self, path: &'static str, id: &str, name: Option<&str>) {
-        self.0.lock().unwrap().entry((path, id.into())).or_default().push(name.map(Into::into));
+        self.0
+            .lock()
+            .unwrap()
+            .entry((path, id.into()))
+            .or_default()
+            .push(name.map(Into::into));
     }
 
     fn is(&self, path: &'static str, id: &str, name: Option<&str>) {
-        self.0.lock().unwrap().insert((path, id.into()), vec![name.map(Into::into)]);
+        self.0
+            .lock()
+            .unwrap()
+            .insert((path, id.into()), vec![name.map(Into::into)]);
     }
 
     fn len(&self) -> usize {
@@ -55,7 +64,11 @@ impl Ledger {
         let mine = |((path, _), names): &(&(&'static str, String), &Vec<Option<String>>)| {
             matches!(names.as_slice(), [Some(name)] if name.contains(of)) && !path.is_empty()
         };
-        let there: Vec<_> = all.iter().filter(mine).map(|(key, _)| key.clone()).collect();
+        let there: Vec<_> = all
+            .iter()
+            .filter(mine)
+            .map(|(key, _)| key.clone())
+            .collect();
         (!there.is_empty()).then(|| rng.pick(&there).clone())
     }
 }
@@ -63,9 +76,17 @@ impl Ledger {
 /// Sends a request; `None` if no answer arrives.
 fn send(caller: &Caller, method: &str, path: &str, body: Option<Json>) -> Option<(u16, Json)> {
     let url = format!("{}{}{path}", caller.url, caller.base.path());
-    let request = ureq::http::Request::builder().method(method).uri(url).header("zt-session", caller.token.as_deref()?);
+    let request = ureq::http::Request::builder()
+        .method(method)
+        .uri(url)
+        .header("zt-session", caller.token.as_deref()?);
     let sent = match body {
-        Some(body) => caller.agent.run(request.header("content-type", "application/json").body(body.to_string()).unwrap()),
+        Some(body) => caller.agent.run(
+            request
+                .header("content-type", "application/json")
+                .body(body.to_string())
+                .unwrap(),
+        ),
         None => caller.agent.run(request.body(()).unwrap()),
     };
     let mut answer = sent.ok()?;
@@ -90,15 +111,27 @@ fn work(caller: &Caller, ledger: &Ledger, mut rng: Rng) {
             }
             (Some((path, id)), 1) => {
                 ledger.may_be(path, &id, Some(&name));
-                send(caller, "PATCH", &format!("{path}/{id}"), Some(json!({ "name": name }))).map(|(status, body)| {
+                send(
+                    caller,
+                    "PATCH",
+                    &format!("{path}/{id}"),
+                    Some(json!({ "name": name })),
+                )
+                .map(|(status, body)| {
                     assert_eq!(status, 200, "{body}");
                     ledger.is(path, &id, Some(&name));
                 })
             }
             _ => {
                 let (path, body) = match rng.below(3) {
-                    0 => ("/identities", json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } })),
-                    1 => ("/services", json!({ "name": name, "encryptionRequired": true, "roleAttributes": ["x"] })),
+                    0 => (
+                        "/identities",
+                        json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }),
+                    ),
+                    1 => (
+                        "/services",
+                        json!({ "name": name, "encryptionRequired": true, "roleAttributes": ["x"] }),
+                    ),
                     _ => (
                         "/service-policies",
                         json!({ "name": name, "type": "Dial", "semantic": "AnyOf", "identityRoles": ["#all"],
@@ -122,7 +155,11 @@ fn work(caller: &Caller, ledger: &Ledger, mut rng: Rng) {
 
 /// Requests operations on the whole file, in turn.
 fn disturb(caller: &Caller, first: usize) {
-    let work = ["/database/snapshot", "/database/fix-data-integrity", "/database/check-data-integrity"];
+    let work = [
+        "/database/snapshot",
+        "/database/fix-data-integrity",
+        "/database/check-data-integrity",
+    ];
     for path in work.iter().cycle().skip(first % work.len()) {
         if send(caller, "POST", path, None).is_none() {
             return;
@@ -135,13 +172,18 @@ fn disturb(caller: &Caller, first: usize) {
 fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, rng: &mut Rng) -> &'static str {
     let process = command(directory).spawn().unwrap();
     let pid = process.id().to_string();
-    // A third are killed before they report their address, the first of them while the file is created.
+    // A third are killed before they report their address, the first of them while the file is
+    // created.
     let early = round.is_multiple_of(3);
     let killer = early.then(|| {
         let moment = Duration::from_millis(rng.below(400) as u64);
         thread::spawn(move || {
             thread::sleep(moment);
-            drop(std::process::Command::new("kill").args(["-KILL", &pid]).status());
+            drop(
+                std::process::Command::new("kill")
+                    .args(["-KILL", &pid])
+                    .status(),
+            );
         })
     });
     let program = Program::of(process);
@@ -156,12 +198,21 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, rng: &mut Rng) 
         }
     };
     let admin = (!early).then(|| program.admin());
-    let clients: Vec<_> = admin.iter().flat_map(|admin| (0..=CLIENTS).map(move |n| (n, admin.clone()))).collect();
+    let clients: Vec<_> = admin
+        .iter()
+        .flat_map(|admin| (0..=CLIENTS).map(move |n| (n, admin.clone())))
+        .collect();
     let clients: Vec<_> = clients
         .into_iter()
         .map(|(n, admin)| {
             let (ledger, rng) = (ledger.clone(), Rng(rng.number()));
-            thread::spawn(move || if n == CLIENTS { disturb(&admin, round) } else { work(&admin, &ledger, rng) })
+            thread::spawn(move || {
+                if n == CLIENTS {
+                    disturb(&admin, round)
+                } else {
+                    work(&admin, &ledger, rng)
+                }
+            })
         })
         .collect();
     if !early {
@@ -173,7 +224,9 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, rng: &mut Rng) 
         thread::sleep(Duration::from_millis(rng.below(400) as u64));
     }
     program.kill();
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    clients
+        .into_iter()
+        .for_each(|client| client.join().unwrap());
     "working"
 }
 
@@ -190,7 +243,11 @@ fn check(directory: &Path, ledger: &Ledger) {
     if !directory.join("data").exists() {
         return assert!(ledger.0.lock().unwrap().is_empty(), "the file is gone");
     }
-    for beside in ["data.snapshot", "data.before-repair"].map(|name| directory.join(name)).into_iter().filter(|file| file.exists()) {
+    for beside in ["data.snapshot", "data.before-repair"]
+        .map(|name| directory.join(name))
+        .into_iter()
+        .filter(|file| file.exists())
+    {
         opened(&beside, &copy).close();
     }
     let store = opened(&directory.join("data"), &copy);
@@ -198,13 +255,22 @@ fn check(directory: &Path, ledger: &Ledger) {
     for ((path, id), names) in ledger.iter_mut() {
         let found = store.read(|tx| {
             Ok(match *path {
-                "/identities" => tx.find(&Id::<Identity>::from_text(id.as_str()))?.map(|found| found.spec.name),
-                "/services" => tx.find(&Id::<Service>::from_text(id.as_str()))?.map(|found| found.spec.name),
-                _ => tx.find(&Id::<ServicePolicy>::from_text(id.as_str()))?.map(|found| found.spec.name),
+                "/identities" => tx
+                    .find(&Id::<Identity>::from_text(id.as_str()))?
+                    .map(|found| found.spec.name),
+                "/services" => tx
+                    .find(&Id::<Service>::from_text(id.as_str()))?
+                    .map(|found| found.spec.name),
+                _ => tx
+                    .find(&Id::<ServicePolicy>::from_text(id.as_str()))?
+                    .map(|found| found.spec.name),
             })
         });
         let found = found.unwrap();
-        assert!(names.contains(&found), "{path}/{id} is {found:?}, acknowledged was {names:?}");
+        assert!(
+            names.contains(&found),
+            "{path}/{id} is {found:?}, acknowledged was {names:?}"
+        );
         *names = vec![found];
     }
     store.close();
@@ -213,7 +279,10 @@ fn check(directory: &Path, ledger: &Ledger) {
 #[test]
 fn acknowledged_writes_survive_a_kill() {
     let kills = env::var("OVERKEEP_TORTURE").map_or(KILLS, |kills| kills.parse().unwrap());
-    let mut rng = Rng(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64);
+    let mut rng = Rng(SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos() as u64);
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
     let mut written = 0;
     for lap in (0..kills).step_by(100) {
@@ -221,7 +290,9 @@ fn acknowledged_writes_survive_a_kill() {
         let place = TempDir::new().unwrap();
         let ledger = Ledger::default();
         for round in lap..kills.min(lap + 100) {
-            *ends.entry(live_and_die(place.path(), round - lap, &ledger, &mut rng)).or_default() += 1;
+            *ends
+                .entry(live_and_die(place.path(), round - lap, &ledger, &mut rng))
+                .or_default() += 1;
             check(place.path(), &ledger);
         }
         written += ledger.len();

@@ -26,7 +26,8 @@ pub struct Sample {
     pub tag: Option<&'static str>,
     /// Members that a body must have, although the schema does not require them.
     pub also: &'static [&'static str],
-    /// Whether a second record with the same name is rejected because of the name, not because of another unique member.
+    /// Whether a second record with the same name is rejected because of the name, not because of
+    /// another unique member.
     pub unique_on_create: bool,
     /// Filters for fields that are not members of the detail.
     pub filters: &'static [(&'static str, Filter)],
@@ -64,7 +65,10 @@ const TRANSIT_ROUTER: Sample = Sample {
 const CHECK: Sample = Sample {
     path: "posture-checks",
     tag: Some("typeId"),
-    filters: &[("promptOnUnlock", |_| "promptOnUnlock = false".into()), ("promptOnWake", |_| "promptOnWake = false".into())],
+    filters: &[
+        ("promptOnUnlock", |_| "promptOnUnlock = false".into()),
+        ("promptOnWake", |_| "promptOnWake = false".into()),
+    ],
     ..PLAIN
 };
 
@@ -82,7 +86,9 @@ pub const SAMPLES: &[Sample] = &[
         body: |server, name| json!({ "name": name, "configTypeId": config_type(server), "data": { "port": 80, "deep": [{ "a": null }] }, "tags": { "colour": "red" } }),
         changes: |server| json!({ "configTypeId": config_type(server), "data": { "port": 443 }, "tags": { "size": 7 } }),
         fixed: &["configTypeId"],
-        filters: &[("type", |detail| format!("type = {}", detail["configTypeId"]))],
+        filters: &[("type", |detail| {
+            format!("type = {}", detail["configTypeId"])
+        })],
         ..PLAIN
     },
     Sample {
@@ -144,13 +150,21 @@ pub const SAMPLES: &[Sample] = &[
         },
         filters: &[
             ("fingerprint", |_| "fingerprint = null".into()),
-            ("connected", |detail| format!("connected = {}", detail["isOnline"])),
-            ("online", |detail| format!("online = {}", detail["isOnline"])),
+            ("connected", |detail| {
+                format!("connected = {}", detail["isOnline"])
+            }),
+            ("online", |detail| {
+                format!("online = {}", detail["isOnline"])
+            }),
         ],
         ..PLAIN
     },
     TRANSIT_ROUTER,
-    Sample { path: "routers", linked: Some("transit-routers"), ..TRANSIT_ROUTER },
+    Sample {
+        path: "routers",
+        linked: Some("transit-routers"),
+        ..TRANSIT_ROUTER
+    },
     Sample {
         path: "terminators",
         body: |server, name| {
@@ -170,9 +184,15 @@ pub const SAMPLES: &[Sample] = &[
         unseen: &["service", "router", "identitySecret"],
         follows: &["router", "routerId", "service", "serviceId"],
         filters: &[
-            ("service", |detail| format!("service = {}", detail["serviceId"])),
-            ("router", |detail| format!("router = {}", detail["routerId"])),
-            ("instanceId", |detail| format!("instanceId = {}", detail["identity"])),
+            ("service", |detail| {
+                format!("service = {}", detail["serviceId"])
+            }),
+            ("router", |detail| {
+                format!("router = {}", detail["routerId"])
+            }),
+            ("instanceId", |detail| {
+                format!("instanceId = {}", detail["identity"])
+            }),
             ("hostId", |_| "hostId = \"\"".into()),
         ],
         ..PLAIN
@@ -191,8 +211,14 @@ pub const SAMPLES: &[Sample] = &[
                 "postureCheckRoles": ["#lax"], "tags": { "size": 7 }
             })
         },
-        follows: &["identityRolesDisplay", "serviceRolesDisplay", "postureCheckRolesDisplay"],
-        filters: &[("type", |detail| format!("type = {}", if detail["type"] == "Dial" { 1 } else { 2 }))],
+        follows: &[
+            "identityRolesDisplay",
+            "serviceRolesDisplay",
+            "postureCheckRolesDisplay",
+        ],
+        filters: &[("type", |detail| {
+            format!("type = {}", if detail["type"] == "Dial" { 1 } else { 2 })
+        })],
         ..PLAIN
     },
     Sample {
@@ -271,8 +297,7 @@ pub const SAMPLES: &[Sample] = &[
             })
         },
         changes: |_| {
-            let processes =
-                json!([{ "osType": "macOS", "path": "/Applications/Guard", "hashes": ["12", "34"], "signerFingerprints": ["ef"] }]);
+            let processes = json!([{ "osType": "macOS", "path": "/Applications/Guard", "hashes": ["12", "34"], "signerFingerprints": ["ef"] }]);
             json!({ "roleAttributes": ["desktops"], "semantic": "AnyOf", "processes": processes, "tags": { "size": 7 } })
         },
         also: &["semantic", "processes"],
@@ -325,8 +350,18 @@ pub const SAMPLES: &[Sample] = &[
         },
         also: &["jwksEndpoint"],
         filters: &[
-            ("notAfter", |detail| format!("notAfter = datetime({})", detail["notAfter"].as_str().unwrap())),
-            ("notBefore", |detail| format!("notBefore = datetime({})", detail["notBefore"].as_str().unwrap())),
+            ("notAfter", |detail| {
+                format!(
+                    "notAfter = datetime({})",
+                    detail["notAfter"].as_str().unwrap()
+                )
+            }),
+            ("notBefore", |detail| {
+                format!(
+                    "notBefore = datetime({})",
+                    detail["notBefore"].as_str().unwrap()
+                )
+            }),
         ],
         ..PLAIN
     },
@@ -349,8 +384,18 @@ pub const SAMPLES: &[Sample] = &[
         also: &["certPem"],
         follows: &["fingerprint", "commonName", "notBefore", "notAfter"],
         filters: &[
-            ("notAfter", |detail| format!("notAfter = datetime({})", detail["notAfter"].as_str().unwrap())),
-            ("notBefore", |detail| format!("notBefore = datetime({})", detail["notBefore"].as_str().unwrap())),
+            ("notAfter", |detail| {
+                format!(
+                    "notAfter = datetime({})",
+                    detail["notAfter"].as_str().unwrap()
+                )
+            }),
+            ("notBefore", |detail| {
+                format!(
+                    "notBefore = datetime({})",
+                    detail["notBefore"].as_str().unwrap()
+                )
+            }),
             ("certPem", |_| "certPem contains \"CERTIFICATE\"".into()),
         ],
         unique_on_create: false,
@@ -391,8 +436,8 @@ pub const SAMPLES: &[Sample] = &[
     },
 ];
 
-/// Kinds whose members exclude or require each other, so that they cannot be changed one by one. They have their own tests
-/// (`credentials.rs`).
+/// Kinds whose members exclude or require each other, so that they cannot be changed one by one.
+/// They have their own tests (`credentials.rs`).
 pub const ENTANGLED: [&str; 1] = ["authenticators"];
 
 /// The certificate of an authority that does not exist, PEM.
@@ -401,7 +446,11 @@ fn authority(name: &str) -> String {
 }
 
 fn config_type(server: &TestServer) -> String {
-    server.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
+    server
+        .admin
+        .post("/config-types", json!({ "name": fresh("config-type") }))
+        .expect(201)
+        .id()
 }
 
 fn config(server: &TestServer) -> String {
@@ -414,10 +463,24 @@ fn service(server: &TestServer) -> String {
 }
 
 fn router(server: &TestServer) -> String {
-    server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id()
+    server
+        .admin
+        .post("/edge-routers", json!({ "name": fresh("router") }))
+        .expect(201)
+        .id()
 }
 
 fn auth_policy(server: &TestServer) -> String {
-    let sample = SAMPLES.iter().find(|sample| sample.path == "auth-policies").unwrap();
-    server.admin.post("/auth-policies", (sample.body)(server, &fresh("auth-policy"))).expect(201).id()
+    let sample = SAMPLES
+        .iter()
+        .find(|sample| sample.path == "auth-policies")
+        .unwrap();
+    server
+        .admin
+        .post(
+            "/auth-policies",
+            (sample.body)(server, &fresh("auth-policy")),
+        )
+        .expect(201)
+        .id()
 }

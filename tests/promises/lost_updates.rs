@@ -30,21 +30,36 @@ use crate::{
 const WRITES: [&str; 3] = ["PUT", "PATCH", "DELETE"];
 
 fn tag(answer: &Answer) -> String {
-    assert!(answer.header("etag").starts_with('"'), "{}: no entity tag", answer.request);
+    assert!(
+        answer.header("etag").starts_with('"'),
+        "{}: no entity tag",
+        answer.request
+    );
     answer.header("etag").to_owned()
 }
 
 fn write(caller: &Caller, method: &str, path: &str, known: &str) -> Answer {
-    caller.ask(method, path).header("If-Match", known).json(&json!({ "name": fresh("config-type") })).send()
+    caller
+        .ask(method, path)
+        .header("If-Match", known)
+        .json(&json!({ "name": fresh("config-type") }))
+        .send()
 }
 
 #[test]
 fn if_match_refuses_outdated_writes() {
     let admin = &shared().admin;
-    let id = admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id();
+    let id = admin
+        .post("/config-types", json!({ "name": fresh("config-type") }))
+        .expect(201)
+        .id();
     let path = format!("/config-types/{id}");
     let first = tag(&admin.get(&path).expect(200));
-    assert_eq!(first, tag(&admin.get(&path).expect(200)), "reading changes nothing");
+    assert_eq!(
+        first,
+        tag(&admin.get(&path).expect(200)),
+        "reading changes nothing"
+    );
 
     write(admin, "PATCH", &path, &first).expect(200);
     let second = tag(&admin.get(&path).expect(200));
@@ -52,41 +67,84 @@ fn if_match_refuses_outdated_writes() {
     for method in WRITES {
         write(admin, method, &path, &first).refused(412, "PRECONDITION_FAILED", "");
     }
-    for other in [format!("W/{second}"), second.trim_matches('"').to_owned(), String::new(), "\u{e9}".to_owned()] {
+    for other in [
+        format!("W/{second}"),
+        second.trim_matches('"').to_owned(),
+        String::new(),
+        "\u{e9}".to_owned(),
+    ] {
         write(admin, "PATCH", &path, &other).refused(412, "PRECONDITION_FAILED", "");
     }
-    assert_eq!(second, tag(&admin.get(&path).expect(200)), "a refused write leaves the record");
+    assert_eq!(
+        second,
+        tag(&admin.get(&path).expect(200)),
+        "a refused write leaves the record"
+    );
 
     write(admin, "PUT", &path, &format!("\"other\", {second}")).expect(200);
     write(admin, "PATCH", &path, "*").expect(200);
     write(admin, "PATCH", "/config-types/none", "*").refused(404, "NOT_FOUND", "");
     let now = tag(&admin.get(&path).expect(200));
-    let in_lines = admin.ask("PATCH", &path).header("If-Match", "\"other\"").header("If-Match", &now);
-    in_lines.json(&json!({ "tags": { "a": 1 } })).send().expect(200);
+    let in_lines = admin
+        .ask("PATCH", &path)
+        .header("If-Match", "\"other\"")
+        .header("If-Match", &now);
+    in_lines
+        .json(&json!({ "tags": { "a": 1 } }))
+        .send()
+        .expect(200);
     let now = tag(&admin.get(&path).expect(200));
-    admin.ask("DELETE", &path).header("If-Match", &now).send().expect(200);
+    admin
+        .ask("DELETE", &path)
+        .header("If-Match", &now)
+        .send()
+        .expect(200);
 }
 
 #[test]
 fn if_match_is_optional() {
     let admin = &shared().admin;
-    let id = admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id();
-    admin.patch(&format!("/config-types/{id}"), json!({ "tags": { "a": 1 } })).expect(200);
+    let id = admin
+        .post("/config-types", json!({ "name": fresh("config-type") }))
+        .expect(201)
+        .id();
+    admin
+        .patch(
+            &format!("/config-types/{id}"),
+            json!({ "tags": { "a": 1 } }),
+        )
+        .expect(200);
     admin.delete(&format!("/config-types/{id}")).expect(200);
 }
 
 #[test]
 fn writable_records_have_entity_tags() {
-    // A circuit and a link are not records: they cannot be written, so that they have no version to compare.
+    // A circuit and a link are not records: they cannot be written, so that they have no version to
+    // compare.
     let is_record = |row: &Row| !["/circuits/{id}", "/links/{id}"].contains(&row.path.as_str());
-    let accepts_tag = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
+    let accepts_tag = |row: &Row| {
+        row.operation
+            .parameters
+            .iter()
+            .any(|parameter| parameter.name == "If-Match")
+    };
     for base in Base::ALL {
-        let writes = |row: &&Row| WRITES.contains(&row.method) && row.path.ends_with("/{id}") && is_record(row);
+        let writes = |row: &&Row| {
+            WRITES.contains(&row.method) && row.path.ends_with("/{id}") && is_record(row)
+        };
         for row in interface(base).rows().filter(writes) {
-            assert!(accepts_tag(row), "{} {} does not accept If-Match", row.method, row.path);
-            let shown = interface(base).rows().find(|other| other.method == "GET" && other.path == row.path);
-            let tagged =
-                shown.and_then(|shown| shown.operation.answer.as_ref()).is_some_and(|answer| answer.headers.contains(&Header::Tag));
+            assert!(
+                accepts_tag(row),
+                "{} {} does not accept If-Match",
+                row.method,
+                row.path
+            );
+            let shown = interface(base)
+                .rows()
+                .find(|other| other.method == "GET" && other.path == row.path);
+            let tagged = shown
+                .and_then(|shown| shown.operation.answer.as_ref())
+                .is_some_and(|answer| answer.headers.contains(&Header::Tag));
             assert!(tagged, "GET {} answers no tag", row.path);
         }
     }
@@ -97,17 +155,34 @@ fn checks_tag(caller: &Caller, path: &str, body: &Json, methods: &[&str]) {
     let known = tag(&caller.get(path).expect(200));
     for method in methods {
         let stale = caller.ask(method, path).header("If-Match", "\"0-0\"");
-        let stale = if *method == "DELETE" { stale } else { stale.json(body) };
+        let stale = if *method == "DELETE" {
+            stale
+        } else {
+            stale.json(body)
+        };
         stale.send().refused(412, "PRECONDITION_FAILED", "");
     }
-    assert_eq!(known, tag(&caller.get(path).expect(200)), "{path}: a refused write leaves the record");
+    assert_eq!(
+        known,
+        tag(&caller.get(path).expect(200)),
+        "{path}: a refused write leaves the record"
+    );
     let mut last = known;
     if methods.contains(&"PATCH") {
-        caller.ask("PATCH", path).header("If-Match", &last).json(body).send().expect(200);
+        caller
+            .ask("PATCH", path)
+            .header("If-Match", &last)
+            .json(body)
+            .send()
+            .expect(200);
         last = tag(&caller.get(path).expect(200));
     }
     if methods.contains(&"DELETE") {
-        caller.ask("DELETE", path).header("If-Match", &last).send().expect(200);
+        caller
+            .ask("DELETE", path)
+            .header("If-Match", &last)
+            .send()
+            .expect(200);
         caller.get(path).refused(404, "NOT_FOUND", "");
     }
 }
@@ -117,7 +192,10 @@ fn if_match_works_for_every_kind() {
     let admin = &shared().admin;
     for sample in SAMPLES {
         let mut body = (sample.body)(shared(), &fresh("held"));
-        let id = admin.post(&format!("/{}", sample.path), body.clone()).expect(201).id();
+        let id = admin
+            .post(&format!("/{}", sample.path), body.clone())
+            .expect(201)
+            .id();
         body[sample.key] = fresh("held").into();
         checks_tag(admin, &format!("/{}/{id}", sample.path), &body, &WRITES);
     }
@@ -127,23 +205,56 @@ fn if_match_works_for_every_kind() {
 fn if_match_works_for_own_records() {
     let (admin, name) = (&shared().admin, fresh("holder"));
     let (identity, user) = shared().user(&name, json!({}));
-    let own = admin.list("/authenticators", &format!("identity = \"{identity}\""), "").each("id")[0].to_owned();
+    let own = admin
+        .list("/authenticators", &format!("identity = \"{identity}\""), "")
+        .each("id")[0]
+        .to_owned();
     let body = json!({ "username": name, "password": PASSWORD, "currentPassword": PASSWORD });
-    checks_tag(&user, &format!("/current-identity/authenticators/{own}"), &body, &["PUT", "PATCH"]);
-    checks_tag(admin, &format!("/authenticators/{own}"), &body, &["PUT", "PATCH"]);
+    checks_tag(
+        &user,
+        &format!("/current-identity/authenticators/{own}"),
+        &body,
+        &["PUT", "PATCH"],
+    );
+    checks_tag(
+        admin,
+        &format!("/authenticators/{own}"),
+        &body,
+        &["PUT", "PATCH"],
+    );
     // A password set by an administrator ends the sessions of the previous one.
     let user = shared().log_in_again(&name);
 
     let service = shared().service(&fresh("held"), json!({}));
-    shared().service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    shared().service_policy(
+        "Dial",
+        &[&format!("@{identity}")],
+        &[&format!("@{service}")],
+    );
     shared().router_between(&identity, &service);
     let client = user.at(Base::Client);
-    let session = client.post("/sessions", json!({ "serviceId": service })).expect(201).id();
-    checks_tag(&client, &format!("/sessions/{session}"), &Json::Null, &["DELETE"]);
+    let session = client
+        .post("/sessions", json!({ "serviceId": service }))
+        .expect(201)
+        .id();
+    checks_tag(
+        &client,
+        &format!("/sessions/{session}"),
+        &Json::Null,
+        &["DELETE"],
+    );
 
     let path = "/current-api-session/certificates";
-    let certificate = client.post(path, json!({ "csr": Key::new().request() })).expect(201).id();
-    checks_tag(&client, &format!("{path}/{certificate}"), &Json::Null, &["DELETE"]);
+    let certificate = client
+        .post(path, json!({ "csr": Key::new().request() }))
+        .expect(201)
+        .id();
+    checks_tag(
+        &client,
+        &format!("{path}/{certificate}"),
+        &Json::Null,
+        &["DELETE"],
+    );
 }
 
 /// A kind that counts how often one of its records is decoded.
@@ -171,7 +282,11 @@ impl Stateful for Counted {
 }
 
 impl Entity for Counted {
-    const KIND: Kind = Kind { name: "counted", path: "counted", noun: "counted record" };
+    const KIND: Kind = Kind {
+        name: "counted",
+        path: "counted",
+        noun: "counted record",
+    };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
@@ -183,7 +298,11 @@ impl Lifecycle for Counted {}
 
 #[test]
 fn changes_decode_their_record_once() {
-    let material = Material::generate(&AlternativeNames::of_hosts(["controller.test"]), 1_700_000_000).unwrap();
+    let material = Material::generate(
+        &AlternativeNames::of_hosts(["controller.test"]),
+        1_700_000_000,
+    )
+    .unwrap();
     let context = ChangeContext {
         plain_key_sets: false,
         keystore: Arc::new(Keystore::open(material).unwrap()),
@@ -196,26 +315,48 @@ fn changes_decode_their_record_once() {
     let store = stores::of(COUNTED).in_memory();
     let changes = Changes::new(store.clone(), context);
     let id = Id::from_text("one");
-    let first = Record::new(id.clone(), Timestamp::from_millis(1), Counted { name: "before".into() });
-    changes.run_blocking(move |change| change.insert(first)).unwrap();
-    let renamed = |_: &Draft<Counted>| Ok(Some(Draft { tags: Tags::default(), spec: Counted { name: "after".into() } }));
+    let first = Record::new(
+        id.clone(),
+        Timestamp::from_millis(1),
+        Counted {
+            name: "before".into(),
+        },
+    );
+    changes
+        .run_blocking(move |change| change.insert(first))
+        .unwrap();
+    let renamed = |_: &Draft<Counted>| {
+        Ok(Some(Draft {
+            tags: Tags::default(),
+            spec: Counted {
+                name: "after".into(),
+            },
+        }))
+    };
 
     DECODED.store(0, SeqCst);
     let edited = id.clone();
     changes
         .run_blocking(move |change| {
-            // The precondition looks at this record, the edit merges into it, and the index and the history compare with it.
+            // The precondition looks at this record, the edit merges into it, and the index and the
+            // history compare with it.
             let stored = change.get(&edited)?;
             change.edit_record(stored, renamed)
         })
         .unwrap();
     assert_eq!(DECODED.load(SeqCst), 1);
-    let found = |name| store.read(|tx| Ok(tx.find_by::<Counted>("name", name)?.map(|record| record.id))).unwrap();
+    let found = |name| {
+        store
+            .read(|tx| Ok(tx.find_by::<Counted>("name", name)?.map(|record| record.id)))
+            .unwrap()
+    };
     assert_eq!((found("before"), found("after")), (None, Some(id.clone())));
 
     DECODED.store(0, SeqCst);
     // The precondition looks at this record, and the index and the history lose it.
-    changes.run_blocking(move |change| change.delete_record(change.get(&id)?)).unwrap();
+    changes
+        .run_blocking(move |change| change.delete_record(change.get(&id)?))
+        .unwrap();
     assert_eq!(DECODED.load(SeqCst), 1);
     assert_eq!(found("after"), None);
 }

@@ -1,5 +1,5 @@
-//! Ending many sessions takes effect with the answer and delays nobody; a quota of sessions holds under concurrent log-ins; and finding
-//! idle sessions costs nothing while there are none.
+//! Ending many sessions takes effect with the answer and delays nobody; a quota of sessions holds
+//! under concurrent log-ins; and finding idle sessions costs nothing while there are none.
 
 use std::{
     cell::Cell,
@@ -16,12 +16,14 @@ use overkeep::testing::{
     config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
-        AnyRecord, ApiSession, Ca, Entity, Epoch, Id, Identity, Kind, Lookup, PolicyType, Record, RouterInfo, Service, Session,
-        SessionCertificate, TypedLookup, api_session::State, builtin,
+        AnyRecord, ApiSession, Ca, Entity, Epoch, Id, Identity, Kind, Lookup, PolicyType, Record,
+        RouterInfo, Service, Session, SessionCertificate, TypedLookup, api_session::State, builtin,
     },
     error::Result,
     pki::Certificate,
-    store::{Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode},
+    store::{
+        Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode,
+    },
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -76,18 +78,31 @@ fn settings(config: &mut Config) {
 
 /// Starts a controller on an existing file.
 fn restart(data: &Path) -> (Controller, Caller) {
-    let mut config = Config { data: data.into(), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    let mut config = Config {
+        data: data.into(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        ..Config::default()
+    };
     settings(&mut config);
     let running = controller::start(&config, Clock::system()).unwrap();
     let caller = trusting(&format!("https://{}", running.bound()));
     (running, caller)
 }
 
-/// The remaining API sessions, session certificates and sessions of a closed file, after a check without findings.
+/// The remaining API sessions, session certificates and sessions of a closed file, after a check
+/// without findings.
 fn left(data: &Path) -> (u64, u64, u64) {
     let store = stores::of(KINDS).start(data);
     assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
-    store.read(|tx| Ok((tx.count::<ApiSession>()?, tx.count::<SessionCertificate>()?, tx.count::<Session>()?))).unwrap()
+    store
+        .read(|tx| {
+            Ok((
+                tx.count::<ApiSession>()?,
+                tx.count::<SessionCertificate>()?,
+                tx.count::<Session>()?,
+            ))
+        })
+        .unwrap()
 }
 
 /// Deletes everything that was ended, about `most` records at a time.
@@ -106,28 +121,54 @@ impl Holder {
     fn with_password(server: &TestServer, name: &str) -> Self {
         let id = server.identity(name, json!({}));
         server.give_password(&id, name);
-        let held = server.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
-        Self { id, authenticator: held.data()[0]["id"].as_str().unwrap().into(), ca: None }
+        let held = server
+            .admin
+            .get(&format!("/identities/{id}/authenticators"))
+            .expect(200);
+        Self {
+            id,
+            authenticator: held.data()[0]["id"].as_str().unwrap().into(),
+            ca: None,
+        }
     }
 
     fn known_by_claim(server: &TestServer, name: &str) -> Self {
         let ca = server.add_ca(&Authority::new(name));
-        Self { id: server.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
+        Self {
+            id: server.identity(name, json!({ "externalId": name })),
+            authenticator: "internal".into(),
+            ca: Some(ca),
+        }
     }
 
     /// Opens sessions, each with a certificate and on a service of its own.
     fn open(&self, store: &Store) {
-        let (id, authenticator, ca) = (self.id.clone(), self.authenticator.clone(), self.ca.clone());
+        let (id, authenticator, ca) =
+            (self.id.clone(), self.authenticator.clone(), self.ca.clone());
         let open = move |tx: &Tx<'_>| {
-            let service: Service = serde_json::from_value(json!({ "name": &id, "encryptionRequired": false })).unwrap();
-            tx.insert(Record::new(Id::from_text(id.as_str()), Clock::system().now(), service))?;
+            let service: Service =
+                serde_json::from_value(json!({ "name": &id, "encryptionRequired": false }))
+                    .unwrap();
+            tx.insert(Record::new(
+                Id::from_text(id.as_str()),
+                Clock::system().now(),
+                service,
+            ))?;
             for n in 0..MANY {
                 let now = Clock::system().now();
-                let mut opened = Record::new(Id::from_text(format!("{id}-{n:06}")), now, session(&id, &authenticator, n));
+                let mut opened = Record::new(
+                    Id::from_text(format!("{id}-{n:06}")),
+                    now,
+                    session(&id, &authenticator, n),
+                );
                 opened.state.ca_id = ca.clone().map(Id::<Ca>::from_text);
                 tx.insert(opened)?;
                 let shown = certificate(&format!("{id}-{n:06}"), now);
-                tx.insert(Record::new(Id::from_text(format!("{id}-{n:06}")), now, shown))?;
+                tx.insert(Record::new(
+                    Id::from_text(format!("{id}-{n:06}")),
+                    now,
+                    shown,
+                ))?;
                 let dialing = Session {
                     token: token(&id, n),
                     api_session_id: Id::from_text(format!("{id}-{n:06}")),
@@ -136,7 +177,11 @@ impl Holder {
                     policy_type: PolicyType::Dial,
                     service_policies: Vec::new(),
                 };
-                tx.insert(Record::new(Id::from_text(format!("{id}-{n:06}")), now, dialing))?;
+                tx.insert(Record::new(
+                    Id::from_text(format!("{id}-{n:06}")),
+                    now,
+                    dialing,
+                ))?;
             }
             Ok(())
         };
@@ -150,10 +195,20 @@ impl Holder {
 
     fn assert_over(&self, admin: &Caller) {
         for caller in self.callers(admin) {
-            caller.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
-            caller.post("/sessions", json!({ "serviceId": "any" })).refused(401, "UNAUTHORIZED", "");
+            caller
+                .get("/current-api-session")
+                .refused(401, "UNAUTHORIZED", "");
+            caller
+                .post("/sessions", json!({ "serviceId": "any" }))
+                .refused(401, "UNAUTHORIZED", "");
         }
-        assert_eq!(admin.list("/api-sessions", &format!("identity = \"{}\"", self.id), "").expect(200).total(), 0);
+        assert_eq!(
+            admin
+                .list("/api-sessions", &format!("identity = \"{}\"", self.id), "")
+                .expect(200)
+                .total(),
+            0
+        );
         let one = format!("/api-sessions/{}-{:06}", self.id, MANY - 1);
         admin.get(&one).expect(404);
         admin.delete(&one).expect(404);
@@ -164,7 +219,8 @@ impl Holder {
 fn many_sessions_end_at_once() {
     let server = TestServer::with(Clock::system(), settings);
     let password = server.password.clone();
-    let [ann, bob, cyd] = ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&server, name));
+    let [ann, bob, cyd] =
+        ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&server, name));
     let dan = Holder::known_by_claim(&server, "danny");
     let eve = Holder::known_by_claim(&server, "evelyn");
     let fay = Holder::with_password(&server, "fayette");
@@ -172,7 +228,9 @@ fn many_sessions_end_at_once() {
     let directory = server.closed();
     let data = directory.path().join("data");
     let store = stores::of(KINDS).start(&data);
-    all.iter().chain([&&fay]).for_each(|holder| holder.open(&store));
+    all.iter()
+        .chain([&&fay])
+        .for_each(|holder| holder.open(&store));
     // The controller stops right after it acknowledged the deletion.
     let gone = Id::<Identity>::from_text(fay.id.as_str());
     store.write_blocking(move |tx| tx.delete(&gone)).unwrap();
@@ -189,16 +247,34 @@ fn many_sessions_end_at_once() {
     for caller in all.iter().flat_map(|holder| holder.callers(&admin)) {
         caller.get("/current-api-session").expect(200);
     }
-    let enter = |name: &str| anonymous.post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    let enter = |name: &str| {
+        anonymous.post(
+            "/authenticate?method=password",
+            json!({ "username": name, "password": PASSWORD }),
+        )
+    };
     enter("anna").refused(429, "SERVER_TOO_MANY_REQUESTS", "");
-    admin.post(&format!("/identities/{}/disable", ann.id), json!({ "durationMinutes": 0 })).expect(200);
+    admin
+        .post(
+            &format!("/identities/{}/disable", ann.id),
+            json!({ "durationMinutes": 0 }),
+        )
+        .expect(200);
     admin.delete(&format!("/identities/{}", bob.id)).expect(200);
-    admin.delete(&format!("/authenticators/{}", cyd.authenticator)).expect(200);
-    admin.delete(&format!("/cas/{}", dan.ca.as_ref().unwrap())).expect(200);
+    admin
+        .delete(&format!("/authenticators/{}", cyd.authenticator))
+        .expect(200);
+    admin
+        .delete(&format!("/cas/{}", dan.ca.as_ref().unwrap()))
+        .expect(200);
     // An authority that is only disabled for log-ins ends no sessions.
     let authority = format!("/cas/{}", eve.ca.as_ref().unwrap());
-    admin.patch(&authority, json!({ "isAuthEnabled": false })).expect(200);
-    eve.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").expect(200));
+    admin
+        .patch(&authority, json!({ "isAuthEnabled": false }))
+        .expect(200);
+    eve.callers(&admin)
+        .iter()
+        .for_each(|caller| _ = caller.get("/current-api-session").expect(200));
     admin.delete(&authority).expect(200);
     all.iter().for_each(|holder| holder.assert_over(&admin));
     for holder in [&ann, &cyd, &dan, &eve] {
@@ -206,15 +282,33 @@ fn many_sessions_end_at_once() {
         assert_eq!(shown.data()["hasApiSession"], false);
     }
     // A new log-in succeeds although the ended sessions are still in the file.
-    admin.post(&format!("/identities/{}/enable", ann.id), json!({})).expect(200);
+    admin
+        .post(&format!("/identities/{}/enable", ann.id), json!({}))
+        .expect(200);
     let back = anonymous.at(Base::Client).log_in("anna", PASSWORD);
     back.get("/current-api-session").expect(200);
-    ann.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").refused(401, "UNAUTHORIZED", ""));
+    ann.callers(&admin).iter().for_each(|caller| {
+        _ = caller
+            .get("/current-api-session")
+            .refused(401, "UNAUTHORIZED", "")
+    });
     running.run_due_jobs();
     back.get("/current-api-session").expect(200);
-    assert_eq!(admin.list("/api-sessions", &format!("identity = \"{}\"", ann.id), "").expect(200).total(), 1);
-    let filter = format!("action = \"logout\" and by.identity = \"{}\"", admin.get("/current-identity").expect(200).id());
-    let logouts = admin.list("/overkeep/v1/history", &filter, "&limit=1").expect(200).total();
+    assert_eq!(
+        admin
+            .list("/api-sessions", &format!("identity = \"{}\"", ann.id), "")
+            .expect(200)
+            .total(),
+        1
+    );
+    let filter = format!(
+        "action = \"logout\" and by.identity = \"{}\"",
+        admin.get("/current-identity").expect(200).id()
+    );
+    let logouts = admin
+        .list("/overkeep/v1/history", &filter, "&limit=1")
+        .expect(200)
+        .total();
     assert_eq!(logouts, 5 * MANY as u64, "the history says who ended each");
     drop(running);
     // Two sessions of the administrator and one of Ann.
@@ -233,43 +327,85 @@ fn filled_with_ann(opened: OpenStore) -> Store {
     store
         .write_blocking(|tx| {
             tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
-            tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
+            tx.insert(Record::new(
+                Id::from_text("ann"),
+                Timestamp::from_millis(0),
+                Identity::named("ann"),
+            ))
         })
         .unwrap();
-    Holder { id: "ann".into(), authenticator: "internal".into(), ca: None }.open(&store);
+    Holder {
+        id: "ann".into(),
+        authenticator: "internal".into(),
+        ca: None,
+    }
+    .open(&store);
     store
 }
 
 #[test]
 fn renewal_ends_many_session_certificates() {
     let (_directory, store) = with_ann();
-    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &SHOWN.1)?.len())).unwrap();
+    let found = |store: &Store| {
+        store
+            .read(|tx| {
+                Ok(tx
+                    .linked::<SessionCertificate>("fingerprint", &SHOWN.1)?
+                    .len())
+            })
+            .unwrap()
+    };
     assert_eq!(found(&store), MANY);
-    let left = store.write_blocking(|tx| tx.few_or_tombstone::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap();
+    let left = store
+        .write_blocking(|tx| tx.few_or_tombstone::<SessionCertificate>("fingerprint", &SHOWN.1))
+        .unwrap();
     assert_eq!(left.len(), 0, "they are too many for one transaction");
     let count = |tx: &Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));
-    assert_eq!((found(&store), store.read(count).unwrap().0), (0, MANY as u64), "the transaction does not wait for the deletion");
+    assert_eq!(
+        (found(&store), store.read(count).unwrap().0),
+        (0, MANY as u64),
+        "the transaction does not wait for the deletion"
+    );
     clear(&store, 7);
-    assert_eq!(store.read(count).unwrap(), (0, MANY as u64), "the sessions go on");
+    assert_eq!(
+        store.read(count).unwrap(),
+        (0, MANY as u64),
+        "the sessions go on"
+    );
     // Sessions opened between an end and the deletion stay, also with two ends before it.
     let reopen = |n: usize| {
         let open = move |tx: &Tx<'_>| {
-            let mut opened =
-                Record::new(Id::from_text(format!("new-{n}")), Timestamp::from_millis(0), session("ann", "internal", MANY + n));
+            let mut opened = Record::new(
+                Id::from_text(format!("new-{n}")),
+                Timestamp::from_millis(0),
+                session("ann", "internal", MANY + n),
+            );
             opened.state.epoch = tx.epoch()?;
             tx.insert(opened)
         };
         store.write_blocking(open).unwrap();
     };
     let of_ann = |store: &Store| {
-        let few = store.write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann")).unwrap();
-        few.into_iter().map(|one| one.id.into_text()).collect::<Vec<_>>()
+        let few = store
+            .write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann"))
+            .unwrap();
+        few.into_iter()
+            .map(|one| one.id.into_text())
+            .collect::<Vec<_>>()
     };
     for n in 0..2 {
         assert_eq!(of_ann(&store), [""; 0]);
         reopen(n);
-        let standing = store.read(|tx| tx.linked::<ApiSession>("identity", "ann")).unwrap();
-        assert_eq!(standing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [format!("new-{n}")]);
+        let standing = store
+            .read(|tx| tx.linked::<ApiSession>("identity", "ann"))
+            .unwrap();
+        assert_eq!(
+            standing
+                .iter()
+                .map(|one| one.id.as_str())
+                .collect::<Vec<_>>(),
+            [format!("new-{n}")]
+        );
     }
     // A deletion in between must not delete the rest of the others a second time.
     assert!(store.remove_deleted(MANY).unwrap());
@@ -292,7 +428,8 @@ impl Lookup for Counted<'_> {
         self.lookup.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
-        self.lists.set(self.lists.get() + usize::from(kind == ApiSession::KIND));
+        self.lists
+            .set(self.lists.get() + usize::from(kind == ApiSession::KIND));
         self.lookup.ids(kind, field, value)
     }
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
@@ -327,18 +464,32 @@ fn cached_identity_ends_with_sessions() {
     let cached_view = || {
         let at = cache.now();
         let made = store.read(|tx| {
-            let counted = Counted { lookup: tx, lists: Cell::default() };
+            let counted = Counted {
+                lookup: tx,
+                lists: Cell::default(),
+            };
             let recorder = DependencyRecorder::new(&counted);
             let ann = recorder.get(&Id::<Identity>::from_text("ann"))?;
             let shown = serde_json::to_value(Identity::view(&ann, &recorder)?).unwrap();
             cache.insert("ann", Arc::new(shown), recorder.dependencies().unwrap(), at);
             Ok(counted.lists.get())
         });
-        (made.unwrap(), cache.find("ann").unwrap()["hasApiSession"].clone())
+        (
+            made.unwrap(),
+            cache.find("ann").unwrap()["hasApiSession"].clone(),
+        )
     };
     assert_eq!(cached_view(), (0, json!(true)));
-    assert!(store.write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann")).unwrap().is_empty());
-    assert!(cache.find("ann").is_none(), "the cached view showed sessions that have ended");
+    assert!(
+        store
+            .write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann"))
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        cache.find("ann").is_none(),
+        "the cached view showed sessions that have ended"
+    );
     assert_eq!(cached_view().1, json!(false));
     clear(&store, 50);
     assert_eq!(cached_view(), (0, json!(false)));
@@ -354,19 +505,39 @@ fn cascades_end_many_records_at_once() {
     store
         .write_blocking(move |tx| {
             tx.insert(builtin::auth_policy(now))?;
-            tx.insert(Record::new(Id::from_text("ann"), now, Identity::named("ann")))?;
+            tx.insert(Record::new(
+                Id::from_text("ann"),
+                now,
+                Identity::named("ann"),
+            ))?;
             for n in 0..SESSIONS {
-                tx.insert(Record::new(Id::from_text(n.to_string()), now, session("ann", "internal", n)))?;
+                tx.insert(Record::new(
+                    Id::from_text(n.to_string()),
+                    now,
+                    session("ann", "internal", n),
+                ))?;
                 for k in 0..EACH {
-                    tx.insert(Record::new(Id::from_text(format!("{n}-{k}")), now, certificate(&n.to_string(), now)))?;
+                    tx.insert(Record::new(
+                        Id::from_text(format!("{n}-{k}")),
+                        now,
+                        certificate(&n.to_string(), now),
+                    ))?;
                 }
             }
             tx.delete(&Id::<Identity>::from_text("ann"))
         })
         .unwrap();
     let found = |tx: &Read<'_>| {
-        let of = |n: usize| Ok(tx.linked::<SessionCertificate>("apiSession", &n.to_string())?.len());
-        Ok((tx.count::<ApiSession>()?, (0..SESSIONS).map(of).sum::<Result<usize>>()?, tx.count::<SessionCertificate>()?))
+        let of = |n: usize| {
+            Ok(tx
+                .linked::<SessionCertificate>("apiSession", &n.to_string())?
+                .len())
+        };
+        Ok((
+            tx.count::<ApiSession>()?,
+            (0..SESSIONS).map(of).sum::<Result<usize>>()?,
+            tx.count::<SessionCertificate>()?,
+        ))
     };
     let (sessions, certificates, left) = store.read(found).unwrap();
     assert_eq!((sessions, certificates), (0, 0));
@@ -380,9 +551,19 @@ fn cascades_end_many_records_at_once() {
 #[test]
 fn cascade_targets_can_end_together() {
     for kind in KINDS {
-        for edge in (kind.edges)().iter().filter(|edge| edge.rule == DeleteRule::Cascade) {
-            let many = KINDS.iter().any(|target| target.kind == edge.to && !target.ends_by.is_empty());
-            assert!(!many || kind.ends_by.contains(&edge.field), "{} outlives its {}", kind.kind.name, edge.field);
+        for edge in (kind.edges)()
+            .iter()
+            .filter(|edge| edge.rule == DeleteRule::Cascade)
+        {
+            let many = KINDS
+                .iter()
+                .any(|target| target.kind == edge.to && !target.ends_by.is_empty());
+            assert!(
+                !many || kind.ends_by.contains(&edge.field),
+                "{} outlives its {}",
+                kind.kind.name,
+                edge.field
+            );
         }
     }
 }
@@ -390,18 +571,30 @@ fn cascade_targets_can_end_together() {
 #[test]
 fn sessions_from_before_endings_are_read() {
     // Version 2 lacked the epoch at the end, which is a zero in one byte.
-    let state = State { passed_at: Some(Timestamp::from_millis(3)), ..State::default() };
-    let mut opened = Record::new(Id::from_text("s"), Timestamp::from_millis(1), session("ann", "internal", 0));
+    let state = State {
+        passed_at: Some(Timestamp::from_millis(3)),
+        ..State::default()
+    };
+    let mut opened = Record::new(
+        Id::from_text("s"),
+        Timestamp::from_millis(1),
+        session("ann", "internal", 0),
+    );
     opened.state = state;
     let now = encode(&opened).unwrap();
     let mut before = now.clone();
     assert_eq!((before[0], before.pop()), (3, Some(0)));
     before[0] = 2;
     let mut sum = crc32fast::Hasher::new();
-    [b"s".as_slice(), &[2], &before[5..]].iter().for_each(|part| sum.update(part));
+    [b"s".as_slice(), &[2], &before[5..]]
+        .iter()
+        .for_each(|part| sum.update(part));
     before[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
     let read = decode::<ApiSession>("s", &before).unwrap();
-    assert_eq!((read.state.passed_at, encode(&read).unwrap()), (opened.state.passed_at, now));
+    assert_eq!(
+        (read.state.passed_at, encode(&read).unwrap()),
+        (opened.state.passed_at, now)
+    );
 }
 
 #[test]
@@ -420,17 +613,35 @@ fn concurrent_logins_obey_the_quota() {
         };
         let answers = thread::scope(|scope| {
             let logins: Vec<_> = (0..CALLERS).map(|_| scope.spawn(enter)).collect();
-            logins.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+            logins
+                .into_iter()
+                .map(|one| one.join().unwrap())
+                .collect::<Vec<_>>()
         });
-        let (open, full): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
-        full.into_iter().for_each(|answer| _ = answer.refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
-        open.iter().map(|answer| answer.data()["token"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let (open, full): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|answer| answer.status == 200);
+        full.into_iter()
+            .for_each(|answer| _ = answer.refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+        open.iter()
+            .map(|answer| answer.data()["token"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let open = at_once();
     assert_eq!(open.len(), 3);
-    assert_eq!(server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 3);
+    assert_eq!(
+        server
+            .admin
+            .list("/api-sessions", &format!("identity = \"{id}\""), "")
+            .expect(200)
+            .total(),
+        3
+    );
     // A rejected log-in took no place.
-    server.anonymous().with_token(&open[0]).delete("/current-api-session").expect(200);
+    server
+        .anonymous()
+        .with_token(&open[0])
+        .delete("/current-api-session")
+        .expect(200);
     assert_eq!(at_once().len(), 1);
 }
 
@@ -445,7 +656,11 @@ fn idle_sessions_are_found_directly() {
     store
         .write_blocking(move |tx| {
             tx.insert(builtin::auth_policy(now))?;
-            tx.insert(Record::new(Id::from_text("ann"), now, Identity::named("ann")))?;
+            tx.insert(Record::new(
+                Id::from_text("ann"),
+                now,
+                Identity::named("ann"),
+            ))?;
             for (n, idle) in [30, 0].into_iter().enumerate() {
                 let mut opened = session("ann", "internal", n);
                 opened.last_activity_at = now.plus_minutes(-idle);
@@ -454,7 +669,11 @@ fn idle_sessions_are_found_directly() {
             Ok(())
         })
         .unwrap();
-    let settings = config::SessionConfig { timeout: Span::minutes(60), per_identity: 10, ..Config::default().sessions };
+    let settings = config::SessionConfig {
+        timeout: Span::minutes(60),
+        per_identity: 10,
+        ..Config::default().sessions
+    };
     store.close();
     drop(store);
     let opened = stores::of(KINDS).open(&file);
@@ -465,7 +684,14 @@ fn idle_sessions_are_found_directly() {
         ids.sort();
         ids
     };
-    let use_one = |n: usize| assert!(sessions.resolve(&store, &token("ann", n), clock.now()).unwrap().is_some());
+    let use_one = |n: usize| {
+        assert!(
+            sessions
+                .resolve(&store, &token("ann", n), clock.now())
+                .unwrap()
+                .is_some()
+        )
+    };
     // A clock that is set forward or back does not count as idling.
     for days in [-300, 300] {
         clock.set(now.plus_minutes(days * 24 * 60));
@@ -476,13 +702,17 @@ fn idle_sessions_are_found_directly() {
     clock.advance(Duration::from_secs(1));
     assert_eq!(over(), ["0"], "the hour began before this process did");
     assert_eq!(over(), ["0"], "it is reported until it is deleted");
-    store.write_blocking(|tx| tx.delete(&Id::<ApiSession>::from_text("0"))).unwrap();
+    store
+        .write_blocking(|tx| tx.delete(&Id::<ApiSession>::from_text("0")))
+        .unwrap();
     use_one(1);
     clock.advance(HOUR);
     assert_eq!(over(), [""; 0]);
     let mut opened = session("ann", "internal", 2);
     opened.last_activity_at = now.plus_minutes(-600);
-    store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text("2"), now, opened))).unwrap();
+    store
+        .write_blocking(move |tx| tx.insert(Record::new(Id::from_text("2"), now, opened)))
+        .unwrap();
     clock.advance(Duration::from_secs(1));
     assert_eq!(over(), ["1"], "the timeout of the other has only begun");
     clock.advance(HOUR);

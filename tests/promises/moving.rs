@@ -15,11 +15,19 @@ fn imported(server: &TestServer, flags: &[&str]) -> Ran {
     let home = tempfile::TempDir::new().unwrap();
     std::fs::write(home.path().join("password"), &server.password).unwrap();
     let url = format!("https://{}", server.bound());
-    let line = [&["import", "--from", &url, "--password-file", "password"], flags].concat();
-    Ran::of(line.join(" "), program(home.path()).args(&line).output().unwrap())
+    let line = [
+        &["import", "--from", &url, "--password-file", "password"],
+        flags,
+    ]
+    .concat();
+    Ran::of(
+        line.join(" "),
+        program(home.path()).args(&line).output().unwrap(),
+    )
 }
 
-/// A controller that answers lists of records. `null` in a list is a record whose page cannot be shown; `never` is a list that never can be shown.
+/// A controller that answers lists of records. `null` in a list is a record whose page cannot be
+/// shown; `never` is a list that never can be shown.
 fn upstream(home: &Path, lists: Json) -> String {
     let server = HttpsServer::bind(&home.join("ca"));
     let url = server.url.clone();
@@ -50,8 +58,23 @@ fn imported_lists(lists: Json, flags: &[&str]) -> (TempDir, Ran) {
     let home = TempDir::new().unwrap();
     let url = upstream(home.path(), lists);
     std::fs::write(home.path().join("password"), "a long passphrase").unwrap();
-    let line = [&["import", "--from", &url, "--password-file", "password", "--ca", "ca"], flags].concat();
-    let ran = Ran::of(line.join(" "), program(home.path()).args(&line).output().unwrap());
+    let line = [
+        &[
+            "import",
+            "--from",
+            &url,
+            "--password-file",
+            "password",
+            "--ca",
+            "ca",
+        ],
+        flags,
+    ]
+    .concat();
+    let ran = Ran::of(
+        line.join(" "),
+        program(home.path()).args(&line).output().unwrap(),
+    );
     (home, ran)
 }
 
@@ -67,28 +90,125 @@ fn exported(server: &TestServer) -> Json {
 fn imported_networks_equal_their_source() {
     let (old, new) = (TestServer::start(), TestServer::start());
     let on_old = |words: &[&str]| on_host(&old, words).good();
-    on_old(&["create", "config", "web", "--config-type-id", "host.v1", "--member-data", r#"{"protocol":"tcp","address":"a","port":1}"#]);
+    on_old(&[
+        "create",
+        "config",
+        "web",
+        "--config-type-id",
+        "host.v1",
+        "--member-data",
+        r#"{"protocol":"tcp","address":"a","port":1}"#,
+    ]);
     on_old(&["create", "config-type", "gadget.v1"]);
-    on_old(&["create", "service", "web", "--configs", "web", "--role-attributes", "inside", "--tags", "team=x"]);
-    on_old(&["create", "identity", "alice", "--role-attributes", "staff", "--external-id", "alice@example.com", "--enroll", "ott"]);
-    on_old(&["create", "edge-router", "oslo", "--role-attributes", "north"]);
+    on_old(&[
+        "create",
+        "service",
+        "web",
+        "--configs",
+        "web",
+        "--role-attributes",
+        "inside",
+        "--tags",
+        "team=x",
+    ]);
+    on_old(&[
+        "create",
+        "identity",
+        "alice",
+        "--role-attributes",
+        "staff",
+        "--external-id",
+        "alice@example.com",
+        "--enroll",
+        "ott",
+    ]);
+    on_old(&[
+        "create",
+        "edge-router",
+        "oslo",
+        "--role-attributes",
+        "north",
+    ]);
     on_old(&["create", "edge-router", "bergen", "--is-tunneler-enabled"]);
-    on_old(&["update", "identity", "bergen", "--role-attributes", "tunnelers"]);
-    let policy = ["create", "service-policy", "dial", "--type", "Dial", "--semantic", "AnyOf"];
-    on_old(&[policy.as_slice(), &["--identity-roles", "@alice,#staff", "--service-roles", "@web"]].concat());
-    on_old(&["create", "service-edge-router-policy", "s", "--edge-router-roles", "@oslo", "--service-roles", "#all"]);
-    on_old(&["create", "edge-router-policy", "e", "--edge-router-roles", "#north", "--identity-roles", "@alice,@bergen"]);
-    let id = old.admin.get("/services?filter=name%3D%22web%22").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
-    on_old(&["update", "identity", "alice", "--service-hosting-costs", &json!({ id: 7 }).to_string()]);
+    on_old(&[
+        "update",
+        "identity",
+        "bergen",
+        "--role-attributes",
+        "tunnelers",
+    ]);
+    let policy = [
+        "create",
+        "service-policy",
+        "dial",
+        "--type",
+        "Dial",
+        "--semantic",
+        "AnyOf",
+    ];
+    on_old(
+        &[
+            policy.as_slice(),
+            &[
+                "--identity-roles",
+                "@alice,#staff",
+                "--service-roles",
+                "@web",
+            ],
+        ]
+        .concat(),
+    );
+    on_old(&[
+        "create",
+        "service-edge-router-policy",
+        "s",
+        "--edge-router-roles",
+        "@oslo",
+        "--service-roles",
+        "#all",
+    ]);
+    on_old(&[
+        "create",
+        "edge-router-policy",
+        "e",
+        "--edge-router-roles",
+        "#north",
+        "--identity-roles",
+        "@alice,@bergen",
+    ]);
+    let id = old
+        .admin
+        .get("/services?filter=name%3D%22web%22")
+        .expect(200)
+        .data()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    on_old(&[
+        "update",
+        "identity",
+        "alice",
+        "--service-hosting-costs",
+        &json!({ id: 7 }).to_string(),
+    ]);
 
     let file = new.data().with_file_name("old.yaml");
     let printed = imported(&old, &["--yes"]).good();
-    assert!(printed.contains("# Identities to enroll again") && printed.contains(": alice"), "{printed}");
-    assert!(printed.contains("Edge routers to enroll again") && !printed.contains("Default Admin"), "{printed}");
+    assert!(
+        printed.contains("# Identities to enroll again") && printed.contains(": alice"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("Edge routers to enroll again") && !printed.contains("Default Admin"),
+        "{printed}"
+    );
     std::fs::write(&file, &printed).unwrap();
     on_host(&new, &["apply", file.to_str().unwrap()]).good();
     assert_eq!(exported(&new), exported(&old));
-    assert_eq!(on_host(&new, &["plan", file.to_str().unwrap()]).good(), "nothing to do");
+    assert_eq!(
+        on_host(&new, &["plan", file.to_str().unwrap()]).good(),
+        "nothing to do"
+    );
 }
 
 #[test]
@@ -97,27 +217,74 @@ fn sources_must_be_trusted_and_open() {
     imported(&old, &[]).bad(1, &["fingerprint"]);
     imported(&old, &["--yes", "--user", "nobody"]).bad(1, &[]);
     let home = tempfile::TempDir::new().unwrap();
-    let output = program(home.path()).args(["import", "--from", "http://old:1280", "--yes"]).output().unwrap();
+    let output = program(home.path())
+        .args(["import", "--from", "http://old:1280", "--yes"])
+        .output()
+        .unwrap();
     Ran::of("import".into(), output).bad(2, &["--from", "https://"]);
 }
 
 #[test]
 fn imports_into_new_files() {
     let (old, home) = (TestServer::start(), tempfile::TempDir::new().unwrap());
-    on_host(&old, &["create", "identity", "alice", "--role-attributes", "staff", "--enroll", "ott"]).good();
+    on_host(
+        &old,
+        &[
+            "create",
+            "identity",
+            "alice",
+            "--role-attributes",
+            "staff",
+            "--enroll",
+            "ott",
+        ],
+    )
+    .good();
     on_host(&old, &["create", "edge-router", "oslo"]).good();
     let (_, _) = old.enrolled("device");
     let into = home.path().join("new.redb");
     let flags = ["--yes", "--into", into.to_str().unwrap()];
     let said = imported(&old, &flags).good();
-    for word in ["no authority was adopted", "alice (ott)", "(certificate)", "routers that enroll again", ": oslo", "is complete"] {
+    for word in [
+        "no authority was adopted",
+        "alice (ott)",
+        "(certificate)",
+        "routers that enroll again",
+        ": oslo",
+        "is complete",
+    ] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    let run = |line: &[&str]| Ran::of(line.join(" "), program(home.path()).args(line).output().unwrap());
-    assert!(run(&["check", into.to_str().unwrap()]).good().contains("nothing is wrong"));
-    assert!(run(&["admin", "list", "--data", into.to_str().unwrap()]).good().contains("Default Admin"));
+    let run = |line: &[&str]| {
+        Ran::of(
+            line.join(" "),
+            program(home.path()).args(line).output().unwrap(),
+        )
+    };
+    assert!(
+        run(&["check", into.to_str().unwrap()])
+            .good()
+            .contains("nothing is wrong")
+    );
+    assert!(
+        run(&["admin", "list", "--data", into.to_str().unwrap()])
+            .good()
+            .contains("Default Admin")
+    );
     imported(&old, &flags).bad(1, &["--into", "exists already"]);
-    imported(&old, &["--yes", "--signing-cert", "x", "--signing-key", "x", "--root-bundle", "x"]).bad(2, &["--into"]);
+    imported(
+        &old,
+        &[
+            "--yes",
+            "--signing-cert",
+            "x",
+            "--signing-key",
+            "x",
+            "--root-bundle",
+            "x",
+        ],
+    )
+    .bad(2, &["--into"]);
     let another = home.path().join("another.redb");
     let wrong = [
         "--yes",
@@ -131,31 +298,88 @@ fn imports_into_new_files() {
         "password",
     ];
     imported(&old, &wrong).bad(1, &["signing certificate"]);
-    assert!(std::fs::read_dir(home.path()).unwrap().all(|entry| !entry.unwrap().file_name().to_str().unwrap().starts_with("another")));
+    assert!(std::fs::read_dir(home.path()).unwrap().all(|entry| {
+        !entry
+            .unwrap()
+            .file_name()
+            .to_str()
+            .unwrap()
+            .starts_with("another")
+    }));
 }
 
 #[test]
 fn exports_for_openziti_name_references() {
     let server = TestServer::start();
     let on = |words: &[&str]| on_host(&server, words).good();
-    on(&["create", "config", "web", "--config-type-id", "host.v1", "--member-data", r#"{"protocol":"tcp","address":"a","port":1}"#]);
+    on(&[
+        "create",
+        "config",
+        "web",
+        "--config-type-id",
+        "host.v1",
+        "--member-data",
+        r#"{"protocol":"tcp","address":"a","port":1}"#,
+    ]);
     on(&["create", "service", "web", "--configs", "web"]);
-    on(&["create", "posture-check", "system", "--type-id", "OS", "--operating-systems", r#"[{"type":"Linux","versions":[]}]"#]);
+    on(&[
+        "create",
+        "posture-check",
+        "system",
+        "--type-id",
+        "OS",
+        "--operating-systems",
+        r#"[{"type":"Linux","versions":[]}]"#,
+    ]);
     on(&["create", "identity", "alice"]);
-    let policy =
-        ["create", "service-policy", "--type", "Dial", "--semantic", "AnyOf", "--identity-roles", "@alice", "--service-roles", "@web"];
+    let policy = [
+        "create",
+        "service-policy",
+        "--type",
+        "Dial",
+        "--semantic",
+        "AnyOf",
+        "--identity-roles",
+        "@alice",
+        "--service-roles",
+        "@web",
+    ];
     on(&[policy.as_slice(), &["open"]].concat());
-    on(&[policy.as_slice(), &["checked", "--posture-check-roles", "@system"]].concat());
+    on(&[
+        policy.as_slice(),
+        &["checked", "--posture-check-roles", "@system"],
+    ]
+    .concat());
     let said = on(&["export", "--openziti"]);
-    assert!(said.contains("# Left out, because they name posture checks: policies to create again: checked"), "{said}");
-    assert!(said.contains("# Identities to enroll again: alice"), "{said}");
+    assert!(
+        said.contains(
+            "# Left out, because they name posture checks: policies to create again: checked"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("# Identities to enroll again: alice"),
+        "{said}"
+    );
     let file: Json = serde_saphyr::from_str(&said).unwrap();
     assert_eq!(file["services"][0]["configs"], json!(["@web"]));
     assert_eq!(file["configs"][0]["configType"], "@host.v1");
-    assert_eq!((&file["identities"][0]["authPolicy"], &file["identities"][0]["roleAttributes"]), (&json!("@Default"), &json!([])));
+    assert_eq!(
+        (
+            &file["identities"][0]["authPolicy"],
+            &file["identities"][0]["roleAttributes"]
+        ),
+        (&json!("@Default"), &json!([]))
+    );
     assert_eq!(file["servicePolicies"].as_array().unwrap().len(), 1);
-    assert_eq!(file["servicePolicies"][0]["identityRoles"], json!(["@alice"]));
-    assert_eq!((&file["edgeRouters"], &file["authPolicies"]), (&json!([]), &json!([])));
+    assert_eq!(
+        file["servicePolicies"][0]["identityRoles"],
+        json!(["@alice"])
+    );
+    assert_eq!(
+        (&file["edgeRouters"], &file["authPolicies"]),
+        (&json!([]), &json!([]))
+    );
 }
 
 #[test]
@@ -163,30 +387,114 @@ fn tunnelers_move_out_by_name() {
     let server = TestServer::with_router();
     let on = |words: &[&str]| on_host(&server, words).good();
     on(&["create", "edge-router", "oslo", "--is-tunneler-enabled"]);
-    on(&["update", "identity", "oslo", "--role-attributes", "tunnelers"]);
+    on(&[
+        "update",
+        "identity",
+        "oslo",
+        "--role-attributes",
+        "tunnelers",
+    ]);
     on(&["create", "service", "web"]);
-    let policy = ["create", "service-policy", "bind", "--type", "Bind", "--semantic", "AnyOf"];
-    on(&[policy.as_slice(), &["--identity-roles", "@oslo", "--service-roles", "@web"]].concat());
-    on(&["create", "edge-router-policy", "e", "--edge-router-roles", "@oslo", "--identity-roles", "@oslo"]);
-    on(&["create", "service-edge-router-policy", "s", "--edge-router-roles", "@oslo", "--service-roles", "@web"]);
-    on(&["create", "edge-router-policy", "both", "--edge-router-roles", "@built-in,@oslo", "--identity-roles", "#all"]);
-    on(&["create", "edge-router-policy", "only", "--edge-router-roles", "@built-in", "--identity-roles", "#all"]);
+    let policy = [
+        "create",
+        "service-policy",
+        "bind",
+        "--type",
+        "Bind",
+        "--semantic",
+        "AnyOf",
+    ];
+    on(&[
+        policy.as_slice(),
+        &["--identity-roles", "@oslo", "--service-roles", "@web"],
+    ]
+    .concat());
+    on(&[
+        "create",
+        "edge-router-policy",
+        "e",
+        "--edge-router-roles",
+        "@oslo",
+        "--identity-roles",
+        "@oslo",
+    ]);
+    on(&[
+        "create",
+        "service-edge-router-policy",
+        "s",
+        "--edge-router-roles",
+        "@oslo",
+        "--service-roles",
+        "@web",
+    ]);
+    on(&[
+        "create",
+        "edge-router-policy",
+        "both",
+        "--edge-router-roles",
+        "@built-in,@oslo",
+        "--identity-roles",
+        "#all",
+    ]);
+    on(&[
+        "create",
+        "edge-router-policy",
+        "only",
+        "--edge-router-roles",
+        "@built-in",
+        "--identity-roles",
+        "#all",
+    ]);
     let said = on(&["export", "--openziti"]);
     let file: Json = serde_saphyr::from_str(&said).unwrap();
     let named = |list: &str, name: &str| {
         let records = file[list].as_array().unwrap();
-        records.iter().find(|record| record["name"] == name).unwrap_or_else(|| panic!("{name} in {list}: {said}")).clone()
+        records
+            .iter()
+            .find(|record| record["name"] == name)
+            .unwrap_or_else(|| panic!("{name} in {list}: {said}"))
+            .clone()
     };
-    assert_eq!(named("servicePolicies", "bind")["identityRoles"], json!(["@oslo"]));
+    assert_eq!(
+        named("servicePolicies", "bind")["identityRoles"],
+        json!(["@oslo"])
+    );
     let policy = named("edgeRouterPolicies", "e");
-    assert_eq!((&policy["identityRoles"], &policy["edgeRouterRoles"]), (&json!(["@oslo"]), &json!(["@oslo"])));
-    assert_eq!(named("serviceEdgeRouterPolicies", "s")["edgeRouterRoles"], json!(["@oslo"]));
-    assert_eq!(named("identities", "oslo")["roleAttributes"], json!(["tunnelers"]));
-    assert_eq!(named("edgeRouterPolicies", "both")["edgeRouterRoles"], json!(["@oslo"]));
-    let policies = file["edgeRouterPolicies"].as_array().unwrap().iter().map(|record| record["name"].as_str().unwrap());
-    assert!(policies.clone().all(|name| name != "only" && !name.starts_with("edge-router-")), "{said}");
-    assert!(said.contains("# Left out, because they name only the built-in router: only"), "{said}");
-    assert!(!said.contains("# Identities to enroll again: oslo"), "{said}");
+    assert_eq!(
+        (&policy["identityRoles"], &policy["edgeRouterRoles"]),
+        (&json!(["@oslo"]), &json!(["@oslo"]))
+    );
+    assert_eq!(
+        named("serviceEdgeRouterPolicies", "s")["edgeRouterRoles"],
+        json!(["@oslo"])
+    );
+    assert_eq!(
+        named("identities", "oslo")["roleAttributes"],
+        json!(["tunnelers"])
+    );
+    assert_eq!(
+        named("edgeRouterPolicies", "both")["edgeRouterRoles"],
+        json!(["@oslo"])
+    );
+    let policies = file["edgeRouterPolicies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["name"].as_str().unwrap());
+    assert!(
+        policies
+            .clone()
+            .all(|name| name != "only" && !name.starts_with("edge-router-")),
+        "{said}"
+    );
+    assert!(
+        said.contains("# Left out, because they name only the built-in router: only"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("# Identities to enroll again: oslo"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -201,24 +509,46 @@ fn unreadable_enrollments_are_named() {
     let some = lists(json!([null, ticket("one", "a"), null, ticket("two", "b")]));
     let (home, said) = imported_lists(some, &flags);
     let said = said.good();
-    for word in
-        ["name of a (ott)", "name of b (ott)", "cannot show, and that are not imported: 2", "router with id Y not found", "name of c"]
-    {
+    for word in [
+        "name of a (ott)",
+        "name of b (ott)",
+        "cannot show, and that are not imported: 2",
+        "router with id Y not found",
+        "name of c",
+    ] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    let check = Ran::of("check".into(), program(home.path()).args(["check", "new.redb"]).output().unwrap());
+    let check = Ran::of(
+        "check".into(),
+        program(home.path())
+            .args(["check", "new.redb"])
+            .output()
+            .unwrap(),
+    );
     assert!(check.good().contains("nothing is wrong"));
 
-    for (enrollments, words) in
-        [(json!([null, null]), "are not imported: 2"), (json!("never"), "cannot list enrollments, and none is imported")]
-    {
+    for (enrollments, words) in [
+        (json!([null, null]), "are not imported: 2"),
+        (
+            json!("never"),
+            "cannot list enrollments, and none is imported",
+        ),
+    ] {
         let (_home, said) = imported_lists(lists(enrollments), &flags);
         let said = said.good();
-        assert!(said.contains(words) && said.contains("enrollment): name of c") && !said.contains("(ott)"), "{said}");
+        assert!(
+            said.contains(words)
+                && said.contains("enrollment): name of c")
+                && !said.contains("(ott)"),
+            "{said}"
+        );
     }
     let (_home, said) = imported_lists(lists(json!([ticket("one", "a")])), &flags);
     let said = said.good();
-    assert!(said.contains("name of a (ott)") && !said.contains("cannot") && !said.contains("name of c"), "{said}");
+    assert!(
+        said.contains("name of a (ott)") && !said.contains("cannot") && !said.contains("name of c"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -267,7 +597,16 @@ fn lost_members_are_named() {
     let (_home, printed) = imported_lists(lists, &[]);
     let printed = printed.good();
     for words in expected {
-        assert!(printed.lines().any(|line| line.starts_with("# ") && line.contains(words)), "{words}: {printed}");
+        assert!(
+            printed
+                .lines()
+                .any(|line| line.starts_with("# ") && line.contains(words)),
+            "{words}: {printed}"
+        );
     }
-    assert_eq!(printed.matches("members of").count(), expected.len(), "{printed}");
+    assert_eq!(
+        printed.matches("members of").count(),
+        expected.len(),
+        "{printed}"
+    );
 }

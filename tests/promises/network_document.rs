@@ -20,11 +20,17 @@ fn owner(server: &TestServer) -> Caller {
 }
 
 fn put(server: &TestServer, query: &str, network: &Json) -> Answer {
-    owner(server).ask("PUT", &format!("{PATH}?{query}")).json(network).send()
+    owner(server)
+        .ask("PUT", &format!("{PATH}?{query}"))
+        .json(network)
+        .send()
 }
 
 fn plan(server: &TestServer, query: &str, network: &Json) -> Json {
-    put(server, &format!("{query}&preview=true"), network).expect(200).data().clone()
+    put(server, &format!("{query}&preview=true"), network)
+        .expect(200)
+        .data()
+        .clone()
 }
 
 fn export(server: &TestServer) -> Json {
@@ -46,17 +52,44 @@ fn file(server: &TestServer, text: &str) -> PathBuf {
 fn filled() -> (TestServer, Vec<String>) {
     let server = TestServer::start();
     let mut ids = Vec::new();
-    for sample in SAMPLES
-        .iter()
-        .filter(|sample| interface(Base::Overkeep).document["components"]["schemas"]["Network"]["properties"].get(sample.path).is_some())
-    {
+    for sample in SAMPLES.iter().filter(|sample| {
+        interface(Base::Overkeep).document["components"]["schemas"]["Network"]["properties"]
+            .get(sample.path)
+            .is_some()
+    }) {
         let body = (sample.body)(&server, &fresh("declared"));
-        ids.push(server.admin.post(&format!("/{}", sample.path), body).expect(201).id());
+        ids.push(
+            server
+                .admin
+                .post(&format!("/{}", sample.path), body)
+                .expect(201)
+                .id(),
+        );
     }
-    let router = server.admin.post("/edge-routers", json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true })).expect(201).id();
-    let [who, what] = [server.identity(&fresh("who"), json!({})), server.service(&fresh("what"), json!({}))];
-    server.admin.patch(&format!("/identities/{router}"), json!({ "roleAttributes": ["of-a-router"] })).expect(200);
-    server.service_policy("Dial", &[&format!("@{who}"), &format!("@{router}"), "#sales"], &[&format!("@{what}")]);
+    let router = server
+        .admin
+        .post(
+            "/edge-routers",
+            json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true }),
+        )
+        .expect(201)
+        .id();
+    let [who, what] = [
+        server.identity(&fresh("who"), json!({})),
+        server.service(&fresh("what"), json!({})),
+    ];
+    server
+        .admin
+        .patch(
+            &format!("/identities/{router}"),
+            json!({ "roleAttributes": ["of-a-router"] }),
+        )
+        .expect(200);
+    server.service_policy(
+        "Dial",
+        &[&format!("@{who}"), &format!("@{router}"), "#sales"],
+        &[&format!("@{what}")],
+    );
     server.router_between(&who, &what);
     ids.extend([router, who, what]);
     (server, ids)
@@ -68,7 +101,10 @@ fn exports_recreate_the_network() {
     let text = on_host(&server, &["export"]).good() + "\n";
     let known = ids.iter().find(|id| text.contains(id.as_str()));
     assert!(known.is_none(), "the id {known:?} is in the file:\n{text}");
-    assert!(!text.contains("verificationToken") && !text.contains("updatedAt"), "{text}");
+    assert!(
+        !text.contains("verificationToken") && !text.contains("updatedAt"),
+        "{text}"
+    );
 
     let empty = TestServer::start();
     let path = file(&empty, &text);
@@ -77,8 +113,18 @@ fn exports_recreate_the_network() {
     assert!(on_host(&empty, &apply).good().contains(" created, "));
     assert_eq!(on_host(&empty, &["export"]).good() + "\n", text);
     assert_eq!(on_host(&empty, &apply).good(), "nothing to do");
-    assert_eq!(on_host(&empty, &["plan", path, "--prune"]).good(), "nothing to do");
-    assert_eq!(on_host(&server, &["plan", file(&server, &text).to_str().unwrap(), "--prune"]).good(), "nothing to do");
+    assert_eq!(
+        on_host(&empty, &["plan", path, "--prune"]).good(),
+        "nothing to do"
+    );
+    assert_eq!(
+        on_host(
+            &server,
+            &["plan", file(&server, &text).to_str().unwrap(), "--prune"]
+        )
+        .good(),
+        "nothing to do"
+    );
 }
 
 #[test]
@@ -86,18 +132,45 @@ fn files_hold_every_named_kind() {
     let document = &interface(Base::Management).document;
     let writable = |path: &&String| {
         let item = &document["paths"][format!("{path}/{{id}}").as_str()];
-        let body = document["paths"][path.as_str()]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str();
-        let shape = body.map(|body| &document["components"]["schemas"][body.rsplit('/').next().unwrap()]);
-        let names = shape.is_some_and(|shape| shape["required"].as_array().is_some_and(|required| required.contains(&json!("name"))));
+        let body =
+            document["paths"][path.as_str()]["post"]["requestBody"]["content"]["application/json"]
+                ["schema"]["$ref"]
+                .as_str();
+        let shape =
+            body.map(|body| &document["components"]["schemas"][body.rsplit('/').next().unwrap()]);
+        let names = shape.is_some_and(|shape| {
+            shape["required"]
+                .as_array()
+                .is_some_and(|required| required.contains(&json!("name")))
+        });
         item.get("put").is_some() && names
     };
     let paths = document["paths"].as_object().unwrap().keys();
-    let kinds: BTreeSet<&str> = paths.filter(writable).map(|path| path.trim_start_matches('/')).filter(|path| *path != "routers").collect();
+    let kinds: BTreeSet<&str> = paths
+        .filter(writable)
+        .map(|path| path.trim_start_matches('/'))
+        .filter(|path| *path != "routers")
+        .collect();
     assert!(kinds.len() > 10, "{kinds:?}");
     let (server, _) = filled();
     let network = export(&server);
-    assert_eq!(network.as_object().unwrap().keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds);
-    assert!(network.as_object().unwrap().values().all(|list| !list.as_array().unwrap().is_empty()), "{network:#}");
+    assert_eq!(
+        network
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect::<BTreeSet<_>>(),
+        kinds
+    );
+    assert!(
+        network
+            .as_object()
+            .unwrap()
+            .values()
+            .all(|list| !list.as_array().unwrap().is_empty()),
+        "{network:#}"
+    );
 }
 
 #[test]
@@ -107,7 +180,10 @@ fn the_schema_describes_exports() {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A network of Overkeep",
     });
-    schema.as_object_mut().unwrap().extend(described.as_object().unwrap().clone());
+    schema
+        .as_object_mut()
+        .unwrap()
+        .extend(described.as_object().unwrap().clone());
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA);
     let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
     if std::env::var_os("OVERKEEP_WRITE_SCHEMAS").is_some_and(|value| value == "1") {
@@ -121,7 +197,10 @@ fn the_schema_describes_exports() {
     let checker = jsonschema::validator_for(&schema).unwrap();
     let (server, _) = filled();
     let mut network = export(&server);
-    let wrong: Vec<String> = checker.iter_errors(&network).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let wrong: Vec<String> = checker
+        .iter_errors(&network)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     network["services"][0]["colour"] = json!("red");
     assert!(!checker.is_valid(&network));
@@ -131,34 +210,56 @@ fn the_schema_describes_exports() {
 fn altered(network: &Json, rng: &mut Rng) -> Json {
     const ROLES: [&str; 3] = ["red", "green", "blue"];
     let mut network = network.clone();
-    let roles =
-        |rng: &mut Rng, sign: &str| -> Json { ROLES.iter().filter(|_| rng.below(2) == 0).map(|role| format!("{sign}{role}")).collect() };
+    let roles = |rng: &mut Rng, sign: &str| -> Json {
+        ROLES
+            .iter()
+            .filter(|_| rng.below(2) == 0)
+            .map(|role| format!("{sign}{role}"))
+            .collect()
+    };
     for (kind, lists) in [
         ("identities", &[("roleAttributes", "")][..]),
         ("services", &[("roleAttributes", "")]),
         ("edge-routers", &[("roleAttributes", "")]),
-        ("service-policies", &[("identityRoles", "#"), ("serviceRoles", "#")]),
-        ("edge-router-policies", &[("identityRoles", "#"), ("edgeRouterRoles", "#")]),
-        ("service-edge-router-policies", &[("serviceRoles", "#"), ("edgeRouterRoles", "#")]),
+        (
+            "service-policies",
+            &[("identityRoles", "#"), ("serviceRoles", "#")],
+        ),
+        (
+            "edge-router-policies",
+            &[("identityRoles", "#"), ("edgeRouterRoles", "#")],
+        ),
+        (
+            "service-edge-router-policies",
+            &[("serviceRoles", "#"), ("edgeRouterRoles", "#")],
+        ),
     ] {
         let list = network[kind].as_array_mut().unwrap();
-        let fixed = |item: &Json| item["isAdmin"] == true || item["type"] == "Router" || item["isTunnelerEnabled"] == true;
+        let fixed = |item: &Json| {
+            item["isAdmin"] == true || item["type"] == "Router" || item["isTunnelerEnabled"] == true
+        };
         list.retain(|item| fixed(item) || rng.below(5) > 0);
         for item in list.iter_mut() {
             if rng.below(3) == 0 {
-                lists.iter().for_each(|(member, sign)| item[*member] = roles(rng, sign));
+                lists
+                    .iter()
+                    .for_each(|(member, sign)| item[*member] = roles(rng, sign));
             }
         }
         if rng.below(2) == 0 {
             let mut new = match kind {
                 "identities" => json!({ "type": "Device", "isAdmin": false }),
                 "services" => json!({ "encryptionRequired": true }),
-                "service-policies" => json!({ "semantic": "AnyOf", "type": (["Dial", "Bind"][rng.below(2)]) }),
+                "service-policies" => {
+                    json!({ "semantic": "AnyOf", "type": (["Dial", "Bind"][rng.below(2)]) })
+                }
                 "edge-routers" => json!({}),
                 _ => json!({ "semantic": (["AnyOf", "AllOf"][rng.below(2)]) }),
             };
             new["name"] = json!(fresh("new"));
-            lists.iter().for_each(|(member, sign)| new[*member] = roles(rng, sign));
+            lists
+                .iter()
+                .for_each(|(member, sign)| new[*member] = roles(rng, sign));
             list.push(new);
         }
     }
@@ -181,12 +282,20 @@ fn a_plan_foretells_what_apply_does() {
         let applied = put(server, query, &network).expect(200).data().clone();
         assert_eq!(applied, planned);
         let after = scenario.pairs();
-        assert_predicted(&planned, &before, &after, &format!("POST {round}: {network:#}"));
+        assert_predicted(
+            &planned,
+            &before,
+            &after,
+            &format!("POST {round}: {network:#}"),
+        );
         assert_eq!(count(&plan(server, query, &network)), 0, "{network:#}");
         turned += usize::from(before != after);
         before = after;
     }
-    assert!(turned > 4, "only {turned} of the networks changed who may use what");
+    assert!(
+        turned > 4,
+        "only {turned} of the networks changed who may use what"
+    );
 }
 
 #[test]
@@ -198,14 +307,36 @@ fn only_what_was_planned_is_applied() {
     let yaml = yaml.to_str().unwrap();
     let shown = on_host(&server, &["plan", yaml]);
     assert_eq!(shown.status, 3, "{}", shown.out);
-    let tag = shown.out.lines().last().unwrap().strip_prefix("plan ").unwrap().split(':').next().unwrap().to_owned();
-    assert!(shown.out.contains(&format!("create services {one}")), "{}", shown.out);
+    let tag = shown
+        .out
+        .lines()
+        .last()
+        .unwrap()
+        .strip_prefix("plan ")
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(
+        shown.out.contains(&format!("create services {one}")),
+        "{}",
+        shown.out
+    );
     server.identity(&other, json!({}));
     on_host(&server, &["apply", yaml, "--plan", &tag]).bad(1, &["plan again"]);
     put(&server, "", &network).expect(200);
-    let tag = plan(&server, "", &json!({ "identities": [] }))["tag"].as_str().unwrap().to_owned();
-    let with =
-        |tag: &str| owner(&server).ask("PUT", PATH).header("if-match", &format!("\"{tag}\"")).json(&json!({ "identities": [] })).send();
+    let tag = plan(&server, "", &json!({ "identities": [] }))["tag"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let with = |tag: &str| {
+        owner(&server)
+            .ask("PUT", PATH)
+            .header("if-match", &format!("\"{tag}\""))
+            .json(&json!({ "identities": [] }))
+            .send()
+    };
     with(&tag).expect(200);
     with("of something else").expect(412);
     assert_eq!(on_host(&server, &["apply", yaml]).good(), "nothing to do");
@@ -218,20 +349,49 @@ fn pruning_is_bounded() {
         server.identity(&fresh("goes"), json!({}));
     }
     let stays = server.service(&fresh("stays"), json!({}));
-    let router = server.admin.post("/edge-routers", json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true })).expect(201).id();
+    let router = server
+        .admin
+        .post(
+            "/edge-routers",
+            json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true }),
+        )
+        .expect(201)
+        .id();
     let network = json!({ "identities": [], "auth-policies": [], "config-types": [] });
-    let refused = put(&server, "prune=true&maxDeletions=2", &network).refused(400, "COULD_NOT_VALIDATE", "maxDeletions");
+    let refused = put(&server, "prune=true&maxDeletions=2", &network).refused(
+        400,
+        "COULD_NOT_VALIDATE",
+        "maxDeletions",
+    );
     assert!(refused.text.contains("3 objects"), "{}", refused.text);
     assert_eq!(export(&server)["identities"].as_array().unwrap().len(), 5);
     put(&server, "", &network).expect(200);
-    assert_eq!(export(&server)["identities"].as_array().unwrap().len(), 5, "nothing was to be deleted");
+    assert_eq!(
+        export(&server)["identities"].as_array().unwrap().len(),
+        5,
+        "nothing was to be deleted"
+    );
     put(&server, "prune=true&maxDeletions=3", &network).expect(200);
     let left = export(&server);
     assert_eq!(left["identities"].as_array().unwrap().len(), 2, "{left:#}");
     server.admin.get(&format!("/services/{stays}")).expect(200);
-    server.admin.get(&format!("/identities/{router}")).expect(200);
-    assert_eq!(server.admin.get("/auth-policies/default").expect(200).id(), "default");
-    assert!(server.admin.get("/config-types?limit=10").expect(200).each("id").len() >= 5);
+    server
+        .admin
+        .get(&format!("/identities/{router}"))
+        .expect(200);
+    assert_eq!(
+        server.admin.get("/auth-policies/default").expect(200).id(),
+        "default"
+    );
+    assert!(
+        server
+            .admin
+            .get("/config-types?limit=10")
+            .expect(200)
+            .each("id")
+            .len()
+            >= 5
+    );
 }
 
 #[test]
@@ -272,13 +432,21 @@ fn assertions_are_checked_first() {
         assert_eq!(planned["broken"][0]["assertion"], *one, "{planned:#}");
         assert_eq!(planned["broken"].as_array().unwrap().len(), 1, "{one}");
         put(&server, "", &network).refused(400, "COULD_NOT_VALIDATE", "assertions");
-        assert!(server.admin.get(&format!("/services?filter=name%3D%22{git}%22")).expect(200).each("id").is_empty());
+        assert!(
+            server
+                .admin
+                .get(&format!("/services?filter=name%3D%22{git}%22"))
+                .expect(200)
+                .each("id")
+                .is_empty()
+        );
     }
     let yaml = file(&server, &network(&bad[..1]).to_string());
     let shown = on_host(&server, &["plan", yaml.to_str().unwrap()]);
     assert_eq!(shown.status, 1);
     assert!(
-        shown.out.contains(&format!("does not hold: {}: ", bad[0])) && shown.err.contains("an assertion does not hold"),
+        shown.out.contains(&format!("does not hold: {}: ", bad[0]))
+            && shown.err.contains("an assertion does not hold"),
         "{}",
         shown.out
     );
@@ -297,23 +465,69 @@ fn a_refused_file_changes_nothing() {
     let before = export(&server);
     let service = |more: Json| {
         let mut service = json!({ "name": fresh("service"), "encryptionRequired": true });
-        service.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        service
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         service
     };
     let beside = |kind: &str, item: Json| {
         let mut network = json!({ "services": [{ "name": first, "encryptionRequired": true }] });
-        network.as_object_mut().unwrap().entry(kind).or_insert_with(|| json!([])).as_array_mut().unwrap().push(item);
+        network
+            .as_object_mut()
+            .unwrap()
+            .entry(kind)
+            .or_insert_with(|| json!([]))
+            .as_array_mut()
+            .unwrap()
+            .push(item);
         network
     };
     for (network, words) in [
         (json!({ "servces": [] }), "servces"),
-        (beside("services", service(json!({ "colour": "red" }))), "colour"),
-        (beside("services", service(json!({ "configs": ["no such config"] }))), "no such config"),
-        (beside("services", json!({ "name": first, "encryptionRequired": true })), "twice"),
-        (beside("services", json!({ "encryptionRequired": true })), "name"),
-        (beside("service-policies", json!({ "name": "p", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@nobody"] })), "nobody"),
-        (beside("identities", json!({ "name": fresh("i"), "type": "Router", "isAdmin": false })), "typeId"),
-        (beside("auth-policies", json!({ "name": "x", "primary": { "cert": { "allowed": true, "allow": true } } })), "allow"),
+        (
+            beside("services", service(json!({ "colour": "red" }))),
+            "colour",
+        ),
+        (
+            beside(
+                "services",
+                service(json!({ "configs": ["no such config"] })),
+            ),
+            "no such config",
+        ),
+        (
+            beside(
+                "services",
+                json!({ "name": first, "encryptionRequired": true }),
+            ),
+            "twice",
+        ),
+        (
+            beside("services", json!({ "encryptionRequired": true })),
+            "name",
+        ),
+        (
+            beside(
+                "service-policies",
+                json!({ "name": "p", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@nobody"] }),
+            ),
+            "nobody",
+        ),
+        (
+            beside(
+                "identities",
+                json!({ "name": fresh("i"), "type": "Router", "isAdmin": false }),
+            ),
+            "typeId",
+        ),
+        (
+            beside(
+                "auth-policies",
+                json!({ "name": "x", "primary": { "cert": { "allowed": true, "allow": true } } }),
+            ),
+            "allow",
+        ),
         (json!({ "services": {} }), "services"),
         (json!({ "assertions": ["a must dial b", 5] }), "assertions"),
     ] {
@@ -325,15 +539,26 @@ fn a_refused_file_changes_nothing() {
     put(&server, "", &made).expect(200);
     let fixed = json!({ "services": [{ "name": first, "encryptionRequired": false }] });
     let refused = put(&server, "", &fixed).expect(400);
-    assert!(refused.text.contains(&format!("services.{first}.encryptionRequired")), "{}", refused.text);
+    assert!(
+        refused
+            .text
+            .contains(&format!("services.{first}.encryptionRequired")),
+        "{}",
+        refused.text
+    );
     let yaml = file(&server, "services: [{name: a, name: b}]");
     on_host(&server, &["apply", yaml.to_str().unwrap()]).bad(1, &["duplicate"]);
     let bomb = "a: &a [x, x, x, x, x, x, x, x]\n".to_owned()
-        + &(0..20).map(|n| format!("a{n}: &a{n} [*a, *a, *a, *a, *a, *a, *a, *a]\n")).collect::<String>();
+        + &(0..20)
+            .map(|n| format!("a{n}: &a{n} [*a, *a, *a, *a, *a, *a, *a, *a]\n"))
+            .collect::<String>();
     let yaml = file(&server, &bomb);
     on_host(&server, &["apply", yaml.to_str().unwrap()]).bad(1, &[]);
     let yaml = file(&server, "");
-    assert_eq!(on_host(&server, &["apply", yaml.to_str().unwrap()]).good(), "nothing to do");
+    assert_eq!(
+        on_host(&server, &["apply", yaml.to_str().unwrap()]).good(),
+        "nothing to do"
+    );
 }
 
 #[test]
@@ -342,9 +567,28 @@ fn one_transaction_and_its_author() {
     let names: Vec<String> = (0..3).map(|_| fresh("service")).collect();
     let network = json!({ "services": names.iter().map(|name| json!({ "name": name, "encryptionRequired": true })).collect::<Vec<_>>() });
     put(&server, "", &network).expect(200);
-    let rows = owner(&server).get("/history?limit=10&filter=kind%20%3D%20%22service%22").expect(200);
-    let times: BTreeSet<&str> = rows.data().as_array().unwrap().iter().filter_map(|row| row["at"].as_str()).collect();
-    assert_eq!(rows.data().as_array().unwrap().len(), 3, "{:#}", rows.data());
+    let rows = owner(&server)
+        .get("/history?limit=10&filter=kind%20%3D%20%22service%22")
+        .expect(200);
+    let times: BTreeSet<&str> = rows
+        .data()
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["at"].as_str())
+        .collect();
+    assert_eq!(
+        rows.data().as_array().unwrap().len(),
+        3,
+        "{:#}",
+        rows.data()
+    );
     assert_eq!(times.len(), 1, "{:#}", rows.data());
-    assert!(rows.data().as_array().unwrap().iter().all(|row| row["by"]["who"] == "identity"));
+    assert!(
+        rows.data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["by"]["who"] == "identity")
+    );
 }

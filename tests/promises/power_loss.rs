@@ -1,9 +1,12 @@
-//! Whatever a disk does, everything acknowledged is in the file, and no transaction is there in part.
+//! Whatever a disk does, everything acknowledged is in the file, and no transaction is there in
+//! part.
 //!
-//! A store with the controller's kinds runs on a [`SimulatedDisk`], with a manual clock. Random groups of jobs run on it and, at the same
-//! time, on a store whose disk never fails; the two must have the same content. Power is lost, or only the process is killed, at any
-//! operation, also while the file is created, opened or repaired; or the disk fails for a while. One number, the seed, decides
-//! everything: `OVERKEEP_SEEDS=n` runs n seeds, from `OVERKEEP_FIRST_SEED` on; `OVERKEEP_SEED=n` runs the one that failed.
+//! A store with the controller's kinds runs on a [`SimulatedDisk`], with a manual clock. Random
+//! groups of jobs run on it and, at the same time, on a store whose disk never fails; the two must
+//! have the same content. Power is lost, or only the process is killed, at any operation, also
+//! while the file is created, opened or repaired; or the disk fails for a while. One number, the
+//! seed, decides everything: `OVERKEEP_SEEDS=n` runs n seeds, from `OVERKEEP_FIRST_SEED` on;
+//! `OVERKEEP_SEED=n` runs the one that failed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,8 +22,8 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup, Record, Service, ServicePolicy,
-        TypedLookup, builtin,
+        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup,
+        Record, Service, ServicePolicy, TypedLookup, builtin,
     },
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode},
@@ -36,7 +39,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// More operations than one or two openings of the file need.
 const FEW: usize = 60;
 
-// --- jobs ----------------------------------------------------------------------------------------------------------------
+// --- jobs
+// ----------------------------------------------------------------------------------------------------------------
 
 /// One job of a client.
 #[derive(Debug, Clone)]
@@ -61,19 +65,35 @@ enum JobKind {
     EdgeRouterPolicy,
 }
 
-const JOB_KINDS: [JobKind; 6] =
-    [JobKind::Identity, JobKind::Service, JobKind::EdgeRouter, JobKind::Config, JobKind::ServicePolicy, JobKind::EdgeRouterPolicy];
+const JOB_KINDS: [JobKind; 6] = [
+    JobKind::Identity,
+    JobKind::Service,
+    JobKind::EdgeRouter,
+    JobKind::Config,
+    JobKind::ServicePolicy,
+    JobKind::EdgeRouterPolicy,
+];
 
 fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: &Json) -> Result<()> {
-    let record = Record::<E>::new(Id::from_text(id), Lookup::now(tx), serde_json::from_value(spec.clone()).unwrap());
-    if tx.find(&record.id)?.is_some() { tx.put(record) } else { tx.insert(record) }
+    let record = Record::<E>::new(
+        Id::from_text(id),
+        Lookup::now(tx),
+        serde_json::from_value(spec.clone()).unwrap(),
+    );
+    if tx.find(&record.id)?.is_some() {
+        tx.put(record)
+    } else {
+        tx.insert(record)
+    }
 }
 
 impl Job {
     fn random(rng: &mut Rng) -> Self {
         let kind = *rng.pick(&JOB_KINDS);
         let id = (*rng.pick(&NAMES)).to_owned();
-        let roles = |rng: &mut Rng, of: &[&str]| -> Vec<String> { (0..rng.below(4)).map(|_| (*rng.pick(of)).into()).collect() };
+        let roles = |rng: &mut Rng, of: &[&str]| -> Vec<String> {
+            (0..rng.below(4)).map(|_| (*rng.pick(of)).into()).collect()
+        };
         let attributes = |rng: &mut Rng| roles(rng, &["x", "y", "z"]);
         let list = |rng: &mut Rng| roles(rng, &["#x", "#y", "#z", "@a", "@b", "@c"]);
         match rng.below(100) {
@@ -90,8 +110,12 @@ impl Job {
                         let configs: &[&str] = if rng.percent(30) { &["a"] } else { &[] };
                         json!({ "name": name, "encryptionRequired": true, "roleAttributes": attributes(rng), "configs": configs })
                     }
-                    JobKind::EdgeRouter => json!({ "name": name, "roleAttributes": attributes(rng) }),
-                    JobKind::Config => json!({ "name": name, "configTypeId": "t", "data": { "n": rng.below(1000) } }),
+                    JobKind::EdgeRouter => {
+                        json!({ "name": name, "roleAttributes": attributes(rng) })
+                    }
+                    JobKind::Config => {
+                        json!({ "name": name, "configTypeId": "t", "data": { "n": rng.below(1000) } })
+                    }
                     JobKind::ServicePolicy => {
                         json!({ "name": name, "type": *rng.pick(&["Dial", "Bind"]), "semantic": *rng.pick(&["AllOf", "AnyOf"]),
                         "identityRoles": list(rng), "serviceRoles": list(rng) })
@@ -125,7 +149,10 @@ impl Job {
             },
             Self::Setup => {
                 tx.insert(builtin::auth_policy(Lookup::now(tx)))?;
-                let spec = ConfigType { name: "t".into(), schema: None };
+                let spec = ConfigType {
+                    name: "t".into(),
+                    schema: None,
+                };
                 tx.insert(Record::new(Id::from_text("t"), Lookup::now(tx), spec))
             }
             Self::Rollback(id) => {
@@ -145,13 +172,21 @@ fn commit(store: &Store, jobs: &[Job]) -> Vec<Result<()>> {
         let _ = wait.recv();
         Ok(())
     });
-    let jobs = join_all(jobs.iter().cloned().map(|entry| store.write(move |tx| entry.run(tx))));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (_, answers, ()) = runtime.block_on(async { tokio::join!(gate, jobs, async { drop(release) }) });
+    let jobs = join_all(
+        jobs.iter()
+            .cloned()
+            .map(|entry| store.write(move |tx| entry.run(tx))),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let (_, answers, ()) =
+        runtime.block_on(async { tokio::join!(gate, jobs, async { drop(release) }) });
     answers
 }
 
-// --- content -------------------------------------------------------------------------------------------------------------
+// --- content
+// -------------------------------------------------------------------------------------------------------------
 
 type Dump = BTreeMap<String, Vec<u8>>;
 
@@ -173,7 +208,10 @@ fn dump(store: &Store) -> Result<Dump> {
         all::<ServicePolicy>(tx, &mut found)?;
         all::<EdgeRouterPolicy>(tx, &mut found)?;
         for name in NAMES {
-            found.extend(tx.setting(name)?.map(|value| (format!("setting {name}"), value)));
+            found.extend(
+                tx.setting(name)?
+                    .map(|value| (format!("setting {name}"), value)),
+            );
         }
         Ok(found)
     })
@@ -183,8 +221,12 @@ fn dump(store: &Store) -> Result<Dump> {
 fn rights(access: &Access) -> Vec<String> {
     access.ask(|engine| {
         let mut all = Vec::new();
-        for (identity, service) in NAMES.iter().flat_map(|identity| NAMES.map(|service| (identity, service))) {
-            let rights = [Right::Dial, Right::Bind].map(|right| engine.may(identity, service, right));
+        for (identity, service) in NAMES
+            .iter()
+            .flat_map(|identity| NAMES.map(|service| (identity, service)))
+        {
+            let rights =
+                [Right::Dial, Right::Bind].map(|right| engine.may(identity, service, right));
             let routers: BTreeSet<_> = engine.edge_routers_of_identity(identity).ids().collect();
             all.push(format!("{identity} {service} {rights:?} {routers:?}"));
         }
@@ -192,7 +234,8 @@ fn rights(access: &Access) -> Vec<String> {
     })
 }
 
-// --- both stores ---------------------------------------------------------------------------------------------------------
+// --- both stores
+// ---------------------------------------------------------------------------------------------------------
 
 /// A store on a disk that may fail, and one on a disk that does not.
 struct Pair {
@@ -201,19 +244,30 @@ struct Pair {
     store: Store,
     access: Access,
     shadow: Store,
-    /// The time of the last attempted group: if it was committed after all, it was committed at this time.
+    /// The time of the last attempted group: if it was committed after all, it was committed at
+    /// this time.
     shadow_clock: Clock,
     shadow_access: Access,
 }
 
 fn open(disk: &SimulatedDisk, clock: &Clock) -> Result<OpenStore, OpenError> {
     // The cache is so small that pages are written before the end of a transaction and read again.
-    let options = Options { cache_bytes: 256 << 10, retry: Duration::from_millis(1), clock: clock.clone(), ..Options::default() };
+    let options = Options {
+        cache_bytes: 256 << 10,
+        retry: Duration::from_millis(1),
+        clock: clock.clone(),
+        ..Options::default()
+    };
     stores::of(KINDS).with(options).try_open_on(disk.clone())
 }
 
 fn shadow(clock: &Clock) -> OpenStore {
-    stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).open_in_memory()
+    stores::of(KINDS)
+        .with(Options {
+            clock: clock.clone(),
+            ..Options::default()
+        })
+        .open_in_memory()
 }
 
 /// The result of a group.
@@ -230,18 +284,35 @@ impl Pair {
         let shadow_clock = Clock::manual(clock.now());
         let shadow = shadow(&shadow_clock);
         let shadow_access = Access::following(&shadow, shadow_clock.clone()).unwrap();
-        let opened = open(&disk, &clock).inspect_err(|e| assert!(!disk.has_power(), "{e}")).ok()?;
+        let opened = open(&disk, &clock)
+            .inspect_err(|e| assert!(!disk.has_power(), "{e}"))
+            .ok()?;
         let access = Access::following(&opened, clock.clone()).ok()?;
         let (store, shadow) = (opened.start().unwrap(), shadow.start().unwrap());
-        Some(Self { disk, clock, store, access, shadow, shadow_clock, shadow_access })
+        Some(Self {
+            disk,
+            clock,
+            store,
+            access,
+            shadow,
+            shadow_clock,
+            shadow_access,
+        })
     }
 
-    /// Runs a group on the failing disk and, if it was acknowledged, on the other, where it must have the same results.
+    /// Runs a group on the failing disk and, if it was acknowledged, on the other, where it must
+    /// have the same results.
     fn run(&self, jobs: &[Job]) -> Outcome {
         self.shadow_clock.set(self.clock.now());
         let answers = commit(&self.store, jobs);
-        if answers.iter().any(|answer| matches!(answer, Err(Error::Storage(_) | Error::Internal(_)))) {
-            assert!(answers.iter().all(Result::is_err), "a group was acknowledged in part: {answers:?}");
+        if answers
+            .iter()
+            .any(|answer| matches!(answer, Err(Error::Storage(_) | Error::Internal(_))))
+        {
+            assert!(
+                answers.iter().all(Result::is_err),
+                "a group was acknowledged in part: {answers:?}"
+            );
             return Outcome::Refused;
         }
         assert_eq!(answers, commit(&self.shadow, jobs));
@@ -254,10 +325,15 @@ impl Pair {
         assert_eq!(rights(&self.access), rights(&self.shadow_access));
     }
 
-    /// After a restart everything acknowledged is there, and `doubtful` is there completely or not at all.
+    /// After a restart everything acknowledged is there, and `doubtful` is there completely or not
+    /// at all.
     fn restarts(&mut self, disk: SimulatedDisk, doubtful: &[Job]) {
         let before = (dump(&self.shadow).unwrap(), rights(&self.shadow_access));
-        assert_eq!(rights(&self.access), before.1, "the engine had changes that were never acknowledged");
+        assert_eq!(
+            rights(&self.access),
+            before.1,
+            "the engine had changes that were never acknowledged"
+        );
         self.store.close();
         let opened = open(&disk, &self.clock).unwrap_or_else(|e| panic!("reopening failed: {e}"));
         self.access = Access::following(&opened, self.clock.clone()).unwrap();
@@ -282,8 +358,13 @@ impl Drop for Pair {
 
 fn same(found: &Dump, expected: &Dump) {
     let keys = found.keys().chain(expected.keys());
-    let differ: Vec<&String> = keys.filter(|key| found.get(*key) != expected.get(*key)).collect();
-    assert!(differ.is_empty(), "lost, changed or present without acknowledgement: {differ:?}");
+    let differ: Vec<&String> = keys
+        .filter(|key| found.get(*key) != expected.get(*key))
+        .collect();
+    assert!(
+        differ.is_empty(),
+        "lost, changed or present without acknowledgement: {differ:?}"
+    );
 }
 
 fn group(rng: &mut Rng) -> Vec<Job> {
@@ -293,7 +374,9 @@ fn group(rng: &mut Rng) -> Vec<Job> {
 /// The content of a disk after a first start.
 static FIRST_START: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let disk = SimulatedDisk::holding(Vec::new(), 0);
-    let store = open(&disk, &Clock::manual(Timestamp::from_millis(1_000))).and_then(OpenStore::start).unwrap();
+    let store = open(&disk, &Clock::manual(Timestamp::from_millis(1_000)))
+        .and_then(OpenStore::start)
+        .unwrap();
     assert_eq!(commit(&store, &[Job::Setup]), [Ok(())]);
     store.close();
     disk.content()
@@ -302,19 +385,29 @@ static FIRST_START: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// A pair after the first start.
 fn after_first_start(rng: &mut Rng) -> Pair {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
-    let pair = Pair::new(SimulatedDisk::holding(FIRST_START.clone(), rng.number()), clock).unwrap();
+    let pair = Pair::new(
+        SimulatedDisk::holding(FIRST_START.clone(), rng.number()),
+        clock,
+    )
+    .unwrap();
     assert_eq!(commit(&pair.shadow, &[Job::Setup]), [Ok(())]);
     pair
 }
 
-// --- faults --------------------------------------------------------------------------------------------------------------
+// --- faults
+// --------------------------------------------------------------------------------------------------------------
 
 /// The disk after power loss, or after the process alone was killed.
 fn after_crash(disk: &SimulatedDisk, rng: &mut Rng) -> SimulatedDisk {
-    if rng.percent(40) { disk.after_kill() } else { disk.after_power_loss() }
+    if rng.percent(40) {
+        disk.after_kill()
+    } else {
+        disk.after_power_loss()
+    }
 }
 
-/// Power is lost during work, perhaps again while the store is opened, and work continues. Or only the process is killed.
+/// Power is lost during work, perhaps again while the store is opened, and work continues. Or only
+/// the process is killed.
 fn power_lost(rng: &mut Rng) {
     let mut pair = after_first_start(rng);
     for _ in 0..=rng.below(3) {
@@ -323,7 +416,10 @@ fn power_lost(rng: &mut Rng) {
         for _ in 0..rng.below(12) {
             doubtful = group(rng);
             if pair.run(&doubtful) == Outcome::Refused {
-                assert!(!pair.disk.has_power(), "a group was refused although the disk worked");
+                assert!(
+                    !pair.disk.has_power(),
+                    "a group was refused although the disk worked"
+                );
                 break;
             }
             doubtful.clear();
@@ -349,20 +445,32 @@ fn power_lost_at_first_start(rng: &mut Rng) {
     disk.power_for(rng.below(2 * FEW) as u64);
     if let Some(mut pair) = Pair::new(disk.clone(), clock.clone()) {
         let done = pair.run(&[Job::Setup]);
-        let doubtful: &[Job] = if done == Outcome::Done { &[] } else { &[Job::Setup] };
+        let doubtful: &[Job] = if done == Outcome::Done {
+            &[]
+        } else {
+            &[Job::Setup]
+        };
         let disk = after_crash(&disk, rng);
         pair.restarts(disk, doubtful);
         return;
     }
-    // A file is created under a temporary name and renamed when it is complete: what is left of this one is discarded.
+    // A file is created under a temporary name and renamed when it is complete: what is left of
+    // this one is discarded.
     let again = Pair::new(SimulatedDisk::holding(Vec::new(), rng.number()), clock).unwrap();
     assert_eq!(again.run(&[Job::Setup]), Outcome::Done);
 }
 
-const FAULTS: [DiskFault; 6] =
-    [DiskFault::Reads, DiskFault::Writes, DiskFault::Flushes, DiskFault::FlushesThenReads, DiskFault::Lengths, DiskFault::Full];
+const FAULTS: [DiskFault; 6] = [
+    DiskFault::Reads,
+    DiskFault::Writes,
+    DiskFault::Flushes,
+    DiskFault::FlushesThenReads,
+    DiskFault::Lengths,
+    DiskFault::Full,
+];
 
-/// The disk fails for a while, and power may be lost, or the process killed, before it works again or just then.
+/// The disk fails for a while, and power may be lost, or the process killed, before it works again
+/// or just then.
 fn disk_fails(rng: &mut Rng) {
     let mut pair = after_first_start(rng);
     for _ in 0..=rng.below(3) {
@@ -381,7 +489,11 @@ fn disk_fails(rng: &mut Rng) {
         }
         if !doubtful.is_empty() {
             assert!(!pair.store.is_alive());
-            assert_eq!(pair.run(&group(rng)), Outcome::Refused, "a group was written before the disk worked again");
+            assert_eq!(
+                pair.run(&group(rng)),
+                Outcome::Refused,
+                "a group was written before the disk worked again"
+            );
         }
         // Another fault follows.
         if rng.percent(30) {
@@ -433,7 +545,9 @@ fn recovers(pair: &Pair) {
 fn retries(pair: &Pair) {
     let failed = pair.disk.failed();
     pair.clock.advance(Duration::from_millis(1));
-    until("the store does not retry the disk", || pair.store.is_alive() || pair.disk.failed() > failed || !pair.disk.has_power());
+    until("the store does not retry the disk", || {
+        pair.store.is_alive() || pair.disk.failed() > failed || !pair.disk.has_power()
+    });
 }
 
 fn until(complaint: &str, done: impl Fn() -> bool) {
@@ -453,15 +567,23 @@ fn power_lost_during_repair(rng: &mut Rng) {
     }
     pair.store.close();
     let content = SimulatedDisk::holding(pair.disk.content(), 0);
-    let database = Database::builder().create_with_backend(content.clone()).unwrap();
+    let database = Database::builder()
+        .create_with_backend(content.clone())
+        .unwrap();
     let transaction = database.begin_write().unwrap();
     {
         let mut index = transaction.open_table(INDEX).unwrap();
-        let keys: Vec<Vec<u8>> = index.iter().unwrap().map(|row| row.unwrap().0.value().to_vec()).collect();
+        let keys: Vec<Vec<u8>> = index
+            .iter()
+            .unwrap()
+            .map(|row| row.unwrap().0.value().to_vec())
+            .collect();
         for key in keys.iter().filter(|_| rng.percent(40)) {
             index.remove(key.as_slice()).unwrap();
         }
-        index.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap();
+        index
+            .insert(b"nobody's".as_slice(), b"".as_slice())
+            .unwrap();
     }
     transaction.commit().unwrap();
     drop(database);
@@ -473,7 +595,9 @@ fn power_lost_during_repair(rng: &mut Rng) {
     }
     let disk = after_crash(&disk, rng);
     let store = open(&disk, &pair.clock).and_then(OpenStore::start).unwrap();
-    store.repair(Unreadable::Stays, &Progress::default()).unwrap();
+    store
+        .repair(Unreadable::Stays, &Progress::default())
+        .unwrap();
     store.close();
     let disk = disk.after_power_loss();
     pair.restarts(disk, &[]);
@@ -512,5 +636,8 @@ fn disk_faults_lose_nothing_acknowledged() {
         failed
     };
     let failed: Vec<u64> = seeds.filter(fails).collect();
-    assert!(failed.is_empty(), "replay with OVERKEEP_SEED set to one of {failed:?}");
+    assert!(
+        failed.is_empty(),
+        "replay with OVERKEEP_SEED set to one of {failed:?}"
+    );
 }

@@ -1,5 +1,5 @@
-//! The filter language: answers recorded from the original controller, the deliberate differences, and properties that hold for any text
-//! and any condition.
+//! The filter language: answers recorded from the original controller, the deliberate differences,
+//! and properties that hold for any text and any condition.
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, thread};
 
@@ -12,7 +12,14 @@ struct Words {
     linked: Option<&'static Words>,
 }
 
-static CONFIGS: Words = Words { fields: &[("id", Type::Text), ("name", Type::Text), ("type", Type::Text)], linked: None };
+static CONFIGS: Words = Words {
+    fields: &[
+        ("id", Type::Text),
+        ("name", Type::Text),
+        ("type", Type::Text),
+    ],
+    linked: None,
+};
 static SERVICES: Words = Words {
     fields: &[
         ("id", Type::Text),
@@ -31,13 +38,27 @@ static SERVICES: Words = Words {
 
 impl Vocabulary for Words {
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
-        let tag = || name.strip_prefix("tags.").map(|path| (Symbol { field: usize::MAX, path: Some(path.into()) }, Type::Any));
+        let tag = || {
+            name.strip_prefix("tags.").map(|path| {
+                (
+                    Symbol {
+                        field: usize::MAX,
+                        path: Some(path.into()),
+                    },
+                    Type::Any,
+                )
+            })
+        };
         let plain = self.fields.iter().position(|(field, _)| *field == name);
-        plain.map(|field| (Symbol { field, path: None }, self.fields[field].1)).or_else(tag)
+        plain
+            .map(|field| (Symbol { field, path: None }, self.fields[field].1))
+            .or_else(tag)
     }
 
     fn linked(&self, set: &Symbol) -> Option<&dyn Vocabulary> {
-        self.linked.filter(|_| self.fields[set.field].0 == "configs").map(|words| words as &dyn Vocabulary)
+        self.linked
+            .filter(|_| self.fields[set.field].0 == "configs")
+            .map(|words| words as &dyn Vocabulary)
     }
 }
 
@@ -51,11 +72,23 @@ struct Row {
 
 impl Row {
     fn new(label: &'static str) -> Row {
-        Row { label, words: &SERVICES, values: BTreeMap::new(), linked: Vec::new() }
+        Row {
+            label,
+            words: &SERVICES,
+            values: BTreeMap::new(),
+            linked: Vec::new(),
+        }
     }
 
     fn config(id: &'static str, kind: &'static str) -> Row {
-        Row { words: &CONFIGS, ..Row::new(id) }.with("id", id).with("name", format!("name-{id}")).with("type", kind).with("tags.q", id)
+        Row {
+            words: &CONFIGS,
+            ..Row::new(id)
+        }
+        .with("id", id)
+        .with("name", format!("name-{id}"))
+        .with("type", kind)
+        .with("tags.q", id)
     }
 
     fn with(mut self, name: &str, value: impl Into<Value<'static>>) -> Row {
@@ -70,7 +103,10 @@ impl Row {
 
 impl FilterTarget for Row {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
-        let name = symbol.path.as_ref().map_or_else(|| self.words.fields[symbol.field].0.to_owned(), |path| format!("tags.{path}"));
+        let name = symbol.path.as_ref().map_or_else(
+            || self.words.fields[symbol.field].0.to_owned(),
+            |path| format!("tags.{path}"),
+        );
         self.values.get(&name).cloned().unwrap_or(Value::Null)
     }
 
@@ -85,8 +121,14 @@ fn parse(text: &str) -> Result<Query, FilterFault> {
 
 /// The labels of the rows that match, or `refused`.
 fn ask(rows: &[Row], text: &str) -> String {
-    let Ok(query) = parse(text) else { return "refused".to_owned() };
-    let labels: Vec<_> = rows.iter().filter(|row| query.predicate.matches(*row)).map(|row| row.label).collect();
+    let Ok(query) = parse(text) else {
+        return "refused".to_owned();
+    };
+    let labels: Vec<_> = rows
+        .iter()
+        .filter(|row| query.predicate.matches(*row))
+        .map(|row| row.label)
+        .collect();
     labels.join(" ")
 }
 
@@ -113,7 +155,11 @@ fn refused(table: &str) {
 /// Every combination of three booleans, as in `a-c`.
 fn letters() -> Vec<Row> {
     let labels = ["---", "--c", "-b-", "-bc", "a--", "a-c", "ab-", "abc"];
-    let row = |label: &'static str| "abc".chars().fold(Row::new(label), |row, c| row.with(&format!("tags.{c}"), label.contains(c)));
+    let row = |label: &'static str| {
+        "abc".chars().fold(Row::new(label), |row, c| {
+            row.with(&format!("tags.{c}"), label.contains(c))
+        })
+    };
     labels.map(row).to_vec()
 }
 
@@ -165,20 +211,45 @@ fn operators_take_everything_right() {
         a AND => refused";
     let named = table.lines().map(|line| {
         let (text, labels) = line.split_once("=>").unwrap_or_default();
-        let words = text.split(' ').map(|word| match word.trim_matches(['(', ')']) {
-            letter @ ("a" | "b" | "c") => word.replace(letter, &format!("tags.{letter}")),
-            _ => word.replace("a  and\tb", "tags.a  and\ttags.b").replace("and\tb", "and\ttags.b"),
-        });
-        if text.is_empty() { String::new() } else { format!("{}=>{labels}\n", words.collect::<Vec<_>>().join(" ")) }
+        let words = text
+            .split(' ')
+            .map(|word| match word.trim_matches(['(', ')']) {
+                letter @ ("a" | "b" | "c") => word.replace(letter, &format!("tags.{letter}")),
+                _ => word
+                    .replace("a  and\tb", "tags.a  and\ttags.b")
+                    .replace("and\tb", "and\ttags.b"),
+            });
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("{}=>{labels}\n", words.collect::<Vec<_>>().join(" "))
+        }
     });
     check(&letters(), &named.collect::<String>());
 }
 
 #[test]
 fn text_is_compared_by_its_bytes() {
-    let names = ["alpha", "beta", "Gamma", "delta4", "quote\"d", "back\\slash", "tab\there", "ünï✓", "10", "9"];
-    let labels = ["alpha", "beta", "Gamma", "delta4", "quote", "back", "tab", "uni", "10", "9"];
-    let rows: Vec<_> = labels.iter().zip(names).map(|(label, name)| Row::new(label).with("name", name)).collect();
+    let names = [
+        "alpha",
+        "beta",
+        "Gamma",
+        "delta4",
+        "quote\"d",
+        "back\\slash",
+        "tab\there",
+        "ünï✓",
+        "10",
+        "9",
+    ];
+    let labels = [
+        "alpha", "beta", "Gamma", "delta4", "quote", "back", "tab", "uni", "10", "9",
+    ];
+    let rows: Vec<_> = labels
+        .iter()
+        .zip(names)
+        .map(|(label, name)| Row::new(label).with("name", name))
+        .collect();
     check(
         &rows,
         r#"
@@ -233,36 +304,90 @@ fn text_is_compared_by_its_bytes() {
 
 #[test]
 fn escapes_follow_the_recorded_order() {
-    for (literal, text) in [(r"a\\b", r"a\b"), (r"\\n", "\n"), (r#"\\\""#, r#"\""#), (r"\f\n\r\t", "\x0c\n\r\t"), (r"\\\\", r"\")] {
-        assert_eq!(ask(&[Row::new("found").with("name", text)], &format!("name = \"{literal}\"")), "found", "{literal}");
+    for (literal, text) in [
+        (r"a\\b", r"a\b"),
+        (r"\\n", "\n"),
+        (r#"\\\""#, r#"\""#),
+        (r"\f\n\r\t", "\x0c\n\r\t"),
+        (r"\\\\", r"\"),
+    ] {
+        assert_eq!(
+            ask(
+                &[Row::new("found").with("name", text)],
+                &format!("name = \"{literal}\"")
+            ),
+            "found",
+            "{literal}"
+        );
     }
 }
 
-/// The only way to write a backslash before a letter, and control characters. What is recorded stays: `\u` and `\q` are errors.
+/// The only way to write a backslash before a letter, and control characters. What is recorded
+/// stays: `\u` and `\q` are errors.
 #[test]
 fn numbers_stand_for_any_character() {
     let texts = [
         (r"CORP\x{5c}nina", r"CORP\nina"),
         (r"\x{5c}\x{5C}server\x{5c}share", r"\\server\share"),
         (r"a\x{1b}b\x{0}\x{00000a}", "a\u{1b}b\0\n"),
-        (r"\x{202e}\x{1f600}\x{10ffff}", "\u{202e}\u{1f600}\u{10ffff}"),
+        (
+            r"\x{202e}\x{1f600}\x{10ffff}",
+            "\u{202e}\u{1f600}\u{10ffff}",
+        ),
         (r#"\"\x{5c}\"\n"#, "\"\\\"\n"),
         (r"\\x{5c}", r"\x{5c}"),
     ];
     for (literal, text) in texts {
-        assert_eq!(ask(&[Row::new("found").with("name", text)], &format!("name = \"{literal}\"")), "found", "{literal}");
+        assert_eq!(
+            ask(
+                &[Row::new("found").with("name", text)],
+                &format!("name = \"{literal}\"")
+            ),
+            "found",
+            "{literal}"
+        );
     }
-    for unfit in ["x", "x5c", "x{}", "x{5c", "x{5c]", "x{0000041}", "x{110000}", "x{d800}", "x{g}", "x{-1}", "x{+5}", "u005c", "X{5c}"] {
-        assert_eq!(ask(&[Row::new("found").with("name", "a")], &format!("name = \"\\{unfit}\"")), "refused", "{unfit}");
+    for unfit in [
+        "x",
+        "x5c",
+        "x{}",
+        "x{5c",
+        "x{5c]",
+        "x{0000041}",
+        "x{110000}",
+        "x{d800}",
+        "x{g}",
+        "x{-1}",
+        "x{+5}",
+        "u005c",
+        "X{5c}",
+    ] {
+        assert_eq!(
+            ask(
+                &[Row::new("found").with("name", "a")],
+                &format!("name = \"\\{unfit}\"")
+            ),
+            "refused",
+            "{unfit}"
+        );
     }
 }
 
 #[test]
 fn values_compare_within_their_type() {
-    let row =
-        |label, cost: i64| Row::new(label).with("cost", cost).with("noTraversal", label == "mid").with("createdAt", Value::Date(cost));
+    let row = |label, cost: i64| {
+        Row::new(label)
+            .with("cost", cost)
+            .with("noTraversal", label == "mid")
+            .with("createdAt", Value::Date(cost))
+    };
     check(
-        &[row("cheap", 1), row("mid", 100), row("dear", 65535), row("free", 0)],
+        &[
+            row("cheap", 1),
+            row("mid", 100),
+            row("dear", 65535),
+            row("free", 0),
+        ],
         r#"
         cost = 100 => mid
         cost != 100 => cheap dear free
@@ -332,7 +457,13 @@ fn values_compare_within_their_type() {
 #[test]
 fn null_matches_no_comparison() {
     check(
-        &[Row::new("nil"), Row::new("set").with("externalId", "b").with("cost", 5_i64).with("isSystem", true)],
+        &[
+            Row::new("nil"),
+            Row::new("set")
+                .with("externalId", "b")
+                .with("cost", 5_i64)
+                .with("isSystem", true),
+        ],
         r#"
         externalId = "b" => set
         externalId != "a" => set
@@ -362,11 +493,21 @@ fn null_matches_no_comparison() {
 #[test]
 fn tags_take_the_filters_type() {
     let rows = [
-        Row::new("one").with("tags.n", 1_i64).with("tags.s", "x").with("tags.b", true),
-        Row::new("half").with("tags.n", 2.5).with("tags.s", "y").with("tags.b", false),
+        Row::new("one")
+            .with("tags.n", 1_i64)
+            .with("tags.s", "x")
+            .with("tags.b", true),
+        Row::new("half")
+            .with("tags.n", 2.5)
+            .with("tags.s", "y")
+            .with("tags.b", false),
         Row::new("text").with("tags.n", "1"),
         Row::new("none"),
-        Row::new("minus").with("tags.n", -3_i64).with("tags.s", "a\"b").with("tags.deep.er", "q").with("tags.a-b", "dash"),
+        Row::new("minus")
+            .with("tags.n", -3_i64)
+            .with("tags.s", "a\"b")
+            .with("tags.deep.er", "q")
+            .with("tags.a-b", "dash"),
     ];
     check(
         &rows,
@@ -423,9 +564,17 @@ fn tags_take_the_filters_type() {
 fn sets_are_asked_about_their_members() {
     let (a, b) = (Row::config("a", "t1"), Row::config("b", "t2"));
     let row = |label, roles: &[&'static str], linked: &[&Row]| {
-        let row = Row::new(label).with("name", label).set("roleAttributes", roles);
-        let row = row.with("configs", linked.iter().map(|config| config.label).collect::<Value>());
-        Row { linked: linked.iter().map(|config| (*config).clone()).collect(), ..row }
+        let row = Row::new(label)
+            .with("name", label)
+            .set("roleAttributes", roles);
+        let row = row.with(
+            "configs",
+            linked.iter().map(|config| config.label).collect::<Value>(),
+        );
+        Row {
+            linked: linked.iter().map(|config| (*config).clone()).collect(),
+            ..row
+        }
     };
     check(
         &[
@@ -574,7 +723,13 @@ sort by name limit
 name = "x"limit 5
 "#,
     );
-    for text in [" ", "name = \"\n\"", "name\u{a0}= \"x\"", "\u{feff}true", "\u{0}"] {
+    for text in [
+        " ",
+        "name = \"\n\"",
+        "name\u{a0}= \"x\"",
+        "\u{feff}true",
+        "\u{0}",
+    ] {
         assert!(parse(text).is_err(), "accepted: {text:?}");
     }
     assert!(parse("").is_ok_and(|query| query.predicate.matches(&Row::new(""))));
@@ -585,30 +740,66 @@ name = "x"limit 5
 fn a_fault_says_what_and_where() {
     let fault = |text| parse(text).expect_err(text);
     let unknown = fault("name = \"é\" and\n  (bogus = 1)");
-    assert_eq!(unknown.to_string(), "unknown symbol 'bogus' at line 2, column 4");
-    assert_eq!((unknown.symbol.as_deref(), unknown.line, unknown.column), (Some("bogus"), 2, 4));
-    assert_eq!(fault("name = \"é\" x").to_string(), "expected the end, found 'x' at line 1, column 12");
-    assert_eq!(fault("name =").to_string(), "expected a value, found the end at line 1, column 7");
-    assert_eq!(fault("name # 1").to_string(), "unknown character at line 1, column 6");
-    assert_eq!(fault("cost = \"1\"").to_string(), "a number cannot be compared by '=' with text at line 1, column 8");
+    assert_eq!(
+        unknown.to_string(),
+        "unknown symbol 'bogus' at line 2, column 4"
+    );
+    assert_eq!(
+        (unknown.symbol.as_deref(), unknown.line, unknown.column),
+        (Some("bogus"), 2, 4)
+    );
+    assert_eq!(
+        fault("name = \"é\" x").to_string(),
+        "expected the end, found 'x' at line 1, column 12"
+    );
+    assert_eq!(
+        fault("name =").to_string(),
+        "expected a value, found the end at line 1, column 7"
+    );
+    assert_eq!(
+        fault("name # 1").to_string(),
+        "unknown character at line 1, column 6"
+    );
+    assert_eq!(
+        fault("cost = \"1\"").to_string(),
+        "a number cannot be compared by '=' with text at line 1, column 8"
+    );
     assert_eq!(fault("true sort by bogus").parameter, Parameter::Filter);
-    assert_eq!(parse_sort("bogus", &SERVICES).expect_err("bogus").parameter, Parameter::Sort);
+    assert_eq!(
+        parse_sort("bogus", &SERVICES).expect_err("bogus").parameter,
+        Parameter::Sort
+    );
 }
 
 /// The order of two records by the definition of a sort. The id decides between equal records.
 pub fn order(sort: &[Sort], a: &dyn FilterTarget, b: &dyn FilterTarget) -> Ordering {
     let by = |each: &Sort| {
         let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
-        if each.descending { ascending.reverse() } else { ascending }
+        if each.descending {
+            ascending.reverse()
+        } else {
+            ascending
+        }
     };
-    sort.iter().map(by).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+    sort.iter()
+        .map(by)
+        .find(|ordering| ordering.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 #[test]
 fn lists_follow_the_sort() {
-    let people = [("ann", true, Some("x1")), ("Bob", false, None), ("cid", false, Some("x3")), ("Eve", true, Some("x2"))];
+    let people = [
+        ("ann", true, Some("x1")),
+        ("Bob", false, None),
+        ("cid", false, Some("x3")),
+        ("Eve", true, Some("x2")),
+    ];
     let row = |(name, system, id): (&'static str, bool, Option<&'static str>)| {
-        Row::new(name).with("name", name).with("isSystem", system).with("externalId", id)
+        Row::new(name)
+            .with("name", name)
+            .with("isSystem", system)
+            .with("externalId", id)
     };
     let sorted = |sort: &[Sort]| {
         let mut rows = people.map(row);
@@ -628,13 +819,30 @@ fn lists_follow_the_sort() {
         ("id, id, id, id, id, name", "ann Bob cid Eve"),
         ("", "ann Bob cid Eve"),
     ] {
-        assert_eq!(sorted(&parse_sort(text, &SERVICES).expect(text)), expected, "{text}");
+        assert_eq!(
+            sorted(&parse_sort(text, &SERVICES).expect(text)),
+            expected,
+            "{text}"
+        );
         if !text.is_empty() {
-            assert_eq!(sorted(&parse(&format!("sort by {text}")).expect(text).sort), expected, "{text}");
+            assert_eq!(
+                sorted(&parse(&format!("sort by {text}")).expect(text).sort),
+                expected,
+                "{text}"
+            );
         }
     }
-    for text in ["bogus", "roleAttributes", "tags.n", "name,", "name; drop", "count(roleAttributes)", "name desc asc", "name limit x", " "]
-    {
+    for text in [
+        "bogus",
+        "roleAttributes",
+        "tags.n",
+        "name,",
+        "name; drop",
+        "count(roleAttributes)",
+        "name desc asc",
+        "name limit x",
+        " ",
+    ] {
         assert!(parse_sort(text, &SERVICES).is_err(), "{text}");
     }
 }
@@ -686,21 +894,42 @@ fn anchors_are_necessary_conditions() {
     };
     for (text, expected) in [
         ("name = \"x\"", "name:x"),
-        ("(name = \"x\") and cost > 1 and id in [\"b\", \"a\"]", "name:x id:a+b"),
-        ("anyOf(roleAttributes) = \"x\" and not true", "roleAttributes:x"),
-        ("anyOf(roleAttributes) = \"b\" or anyOf(roleAttributes) in [\"a\"]", "roleAttributes:b+a"),
-        ("(name = \"a\" or name = \"b\") and (true or cost = 1)", "name:a+b"),
+        (
+            "(name = \"x\") and cost > 1 and id in [\"b\", \"a\"]",
+            "name:x id:a+b",
+        ),
+        (
+            "anyOf(roleAttributes) = \"x\" and not true",
+            "roleAttributes:x",
+        ),
+        (
+            "anyOf(roleAttributes) = \"b\" or anyOf(roleAttributes) in [\"a\"]",
+            "roleAttributes:b+a",
+        ),
+        (
+            "(name = \"a\" or name = \"b\") and (true or cost = 1)",
+            "name:a+b",
+        ),
         ("not not name = 5", "name:5"),
         ("name = \"x\" or cost = 1", ""),
         ("name = \"x\" or id = \"x\"", ""),
         ("name = \"x\" or name = \"y\" and cost = 1", ""),
-        ("name = \"x\" or name = \"y\" and name = \"z\"", "name:x+y+z"),
+        (
+            "name = \"x\" or name = \"y\" and name = \"z\"",
+            "name:x+y+z",
+        ),
         ("name = \"x\" or not name = \"y\"", ""),
         ("cost = 1 and name = \"x\" or cost = 1", ""),
         ("not name = \"x\"", ""),
         ("not (name = \"x\" and id = \"y\")", ""),
-        ("name != \"x\" and name not in [\"x\"] and name > \"x\" and name = null", ""),
-        ("allOf(roleAttributes) = \"x\" and cost in [\"1\"] and tags.x = \"1\"", ""),
+        (
+            "name != \"x\" and name not in [\"x\"] and name > \"x\" and name = null",
+            "",
+        ),
+        (
+            "allOf(roleAttributes) = \"x\" and cost in [\"1\"] and tags.x = \"1\"",
+            "",
+        ),
         ("", ""),
     ] {
         assert_eq!(anchors(text), expected, "{text}");
@@ -709,29 +938,58 @@ fn anchors_are_necessary_conditions() {
 
 /// A stack much smaller than any thread of Overkeep has.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
-    let thread = thread::Builder::new().stack_size(512 * 1024).spawn(work).expect("thread");
+    let thread = thread::Builder::new()
+        .stack_size(512 * 1024)
+        .spawn(work)
+        .expect("thread");
     thread.join().expect("no overflow, no panic");
 }
 
 #[test]
 fn deep_filters_never_overflow() {
     on_a_small_stack(|| {
-        let nested = |depth: usize, inner: &str| parse(&format!("{}{inner}{}", "(".repeat(depth), ")".repeat(depth)));
-        assert!(nested(MAX_DEPTH, "true").is_ok_and(|query| query.predicate.matches(&Row::new(""))));
+        let nested = |depth: usize, inner: &str| {
+            parse(&format!(
+                "{}{inner}{}",
+                "(".repeat(depth),
+                ")".repeat(depth)
+            ))
+        };
+        assert!(
+            nested(MAX_DEPTH, "true").is_ok_and(|query| query.predicate.matches(&Row::new("")))
+        );
         let fault = nested(MAX_DEPTH + 1, "true").expect_err("too deep");
-        assert_eq!(fault.to_string(), format!("nested deeper than {MAX_DEPTH} levels at line 1, column {}", MAX_DEPTH + 2));
-        assert!(parse(&vec!["(true)"; 2 * MAX_DEPTH].join(" and ")).is_ok(), "conditions side by side are not nested");
+        assert_eq!(
+            fault.to_string(),
+            format!(
+                "nested deeper than {MAX_DEPTH} levels at line 1, column {}",
+                MAX_DEPTH + 2
+            )
+        );
+        assert!(
+            parse(&vec!["(true)"; 2 * MAX_DEPTH].join(" and ")).is_ok(),
+            "conditions side by side are not nested"
+        );
         for opening in ["(", "isEmpty(from configs where ", "not (", "true and ("] {
             assert!(parse(&opening.repeat(20_000)).is_err());
             assert!(parse(&opening.repeat(1_000)).is_err());
         }
         assert!(nested(100_000, "true").is_err());
         // An even number of these prefixes leaves `true` unchanged.
-        for (link, odd) in [("not ", false), ("true and ", true), ("false or ", true), ("true and not ", false)] {
+        for (link, odd) in [
+            ("not ", false),
+            ("true and ", true),
+            ("false or ", true),
+            ("true and not ", false),
+        ] {
             let most = (MAX_LENGTH - 4) / link.len();
             for (links, expected) in [(most & !1, true), ((most - 1) | 1, odd)] {
                 let query = parse(&format!("{}true", link.repeat(links))).expect(link);
-                assert_eq!(query.predicate.matches(&Row::new("")), expected, "{link} {links} times");
+                assert_eq!(
+                    query.predicate.matches(&Row::new("")),
+                    expected,
+                    "{link} {links} times"
+                );
                 assert!(query.clone().predicate.indexable_conditions().is_empty());
             }
         }
@@ -759,7 +1017,8 @@ impl Tree {
         }
     }
 
-    /// With all parentheses, or only with the necessary ones: around a left side that is not a leaf.
+    /// With all parentheses, or only with the necessary ones: around a left side that is not a
+    /// leaf.
     fn print(&self, all: bool) -> String {
         let leaf = matches!(self, Tree::Leaf(..));
         let text = match self {
@@ -768,17 +1027,30 @@ impl Tree {
             Tree::And(a, b) => format!("{} and {}", a.left(all), b.print(all)),
             Tree::Or(a, b) => format!("{} or {}", a.left(all), b.print(all)),
         };
-        if all && !leaf { format!("({text})") } else { text }
+        if all && !leaf {
+            format!("({text})")
+        } else {
+            text
+        }
     }
 
     fn left(&self, all: bool) -> String {
         let bare = all || matches!(self, Tree::Leaf(..));
-        if bare { self.print(all) } else { format!("({})", self.print(false)) }
+        if bare {
+            self.print(all)
+        } else {
+            format!("({})", self.print(false))
+        }
     }
 }
 
 /// Name, cost, isSystem, roleAttributes.
-type Person = (Option<&'static str>, i64, Option<bool>, &'static [&'static str]);
+type Person = (
+    Option<&'static str>,
+    i64,
+    Option<bool>,
+    &'static [&'static str],
+);
 
 /// The records that the generated conditions are evaluated on.
 const PEOPLE: [Person; 5] = [
@@ -791,7 +1063,11 @@ const PEOPLE: [Person; 5] = [
 
 fn people() -> Vec<Row> {
     let row = |(name, cost, system, roles): &Person| {
-        Row::new("").with("name", *name).with("cost", *cost).with("isSystem", *system).set("roleAttributes", roles)
+        Row::new("")
+            .with("name", *name)
+            .with("cost", *cost)
+            .with("isSystem", *system)
+            .set("roleAttributes", roles)
     };
     PEOPLE.iter().map(row).collect()
 }
@@ -823,36 +1099,75 @@ fn leaf() -> impl Strategy<Value = Tree> {
     fn tree(text: String, holds: impl Fn(&Person) -> bool) -> Tree {
         Tree::Leaf(text, PEOPLE.iter().map(holds).collect())
     }
-    let word = || prop_oneof![Just("a"), Just("B b"), Just("b"), Just(""), Just("é\"\n"), Just("x"), Just("y"), Just("z")];
+    let word = || {
+        prop_oneof![
+            Just("a"),
+            Just("B b"),
+            Just("b"),
+            Just(""),
+            Just("é\"\n"),
+            Just("x"),
+            Just("y"),
+            Just("z")
+        ]
+    };
     prop_oneof![
         any::<bool>().prop_map(|value| tree(value.to_string(), |_| value)),
         Just(tree("isSystem".to_owned(), |p| p.2 == Some(true))),
         Just(tree("isSystem != null".to_owned(), |p| p.2.is_some())),
         (relation(), word()).prop_map(|((sign, accepts), w)| {
-            tree(format!("name {sign} {}", quote(w)), move |p| p.0.is_some_and(|name| accepts(name.as_bytes().cmp(w.as_bytes()))))
+            tree(format!("name {sign} {}", quote(w)), move |p| {
+                p.0.is_some_and(|name| accepts(name.as_bytes().cmp(w.as_bytes())))
+            })
         }),
-        (relation(), -2_i64..4).prop_map(|((sign, accepts), n)| tree(format!("cost{sign}{n}"), move |p| accepts(p.1.cmp(&n)))),
-        (-2_i64..4, -2_i64..4).prop_map(|(a, b)| tree(format!("cost between {a} and {b}"), move |p| (a..b).contains(&p.1))),
-        word().prop_map(|w| tree(format!("name contains {}", quote(w)), move |p| p.0.is_some_and(|name| name.contains(w)))),
-        word().prop_map(|w| tree(format!("name not contains {}", quote(w)), move |p| p.0.is_some_and(|name| !name.contains(w)))),
+        (relation(), -2_i64..4).prop_map(|((sign, accepts), n)| tree(
+            format!("cost{sign}{n}"),
+            move |p| accepts(p.1.cmp(&n))
+        )),
+        (-2_i64..4, -2_i64..4).prop_map(|(a, b)| tree(
+            format!("cost between {a} and {b}"),
+            move |p| (a..b).contains(&p.1)
+        )),
+        word().prop_map(|w| tree(format!("name contains {}", quote(w)), move |p| p
+            .0
+            .is_some_and(|name| name.contains(w)))),
+        word().prop_map(
+            |w| tree(format!("name not contains {}", quote(w)), move |p| p
+                .0
+                .is_some_and(|name| !name.contains(w)))
+        ),
         prop::collection::vec(word(), 1..4).prop_map(|words| {
             let list = words.iter().map(|w| quote(w)).collect::<Vec<_>>().join(",");
-            tree(format!("name not in [{list}]"), move |p| !p.0.is_some_and(|name| words.contains(&name)))
+            tree(format!("name not in [{list}]"), move |p| {
+                !p.0.is_some_and(|name| words.contains(&name))
+            })
         }),
         (prop::collection::vec(word(), 1..4), any::<bool>()).prop_map(|(words, within)| {
-            let list = words.iter().map(|w| quote(w)).collect::<Vec<_>>().join(" , ");
+            let list = words
+                .iter()
+                .map(|w| quote(w))
+                .collect::<Vec<_>>()
+                .join(" , ");
             let operator = if within { "in" } else { "not in" };
             let holds = move |p: &Person| p.3.iter().any(|role| words.contains(role)) == within;
             tree(format!("anyOf(roleAttributes) {operator} [{list}]"), holds)
         }),
         (relation(), word()).prop_map(|((sign, accepts), w)| {
-            tree(format!("allOf(roleAttributes) {sign} {}", quote(w)), move |p| p.3.iter().all(|role| accepts((*role).cmp(w))))
+            tree(
+                format!("allOf(roleAttributes) {sign} {}", quote(w)),
+                move |p| p.3.iter().all(|role| accepts((*role).cmp(w))),
+            )
         }),
         (relation(), word()).prop_map(|((sign, accepts), w)| {
-            tree(format!("anyOf(roleAttributes) {sign} {}", quote(w)), move |p| p.3.iter().any(|role| accepts((*role).cmp(w))))
+            tree(
+                format!("anyOf(roleAttributes) {sign} {}", quote(w)),
+                move |p| p.3.iter().any(|role| accepts((*role).cmp(w))),
+            )
         }),
         (relation(), 0_i64..3).prop_map(|((sign, accepts), n)| {
-            tree(format!("count(roleAttributes) {sign} {n}"), move |p| accepts((p.3.len() as i64).cmp(&n)))
+            tree(format!("count(roleAttributes) {sign} {n}"), move |p| {
+                accepts((p.3.len() as i64).cmp(&n))
+            })
         }),
     ]
 }
@@ -862,7 +1177,8 @@ fn tree() -> impl Strategy<Value = Tree> {
         let two = (inner.clone(), inner.clone());
         prop_oneof![
             inner.prop_map(|tree| Tree::Not(Box::new(tree))),
-            two.clone().prop_map(|(a, b)| Tree::And(Box::new(a), Box::new(b))),
+            two.clone()
+                .prop_map(|(a, b)| Tree::And(Box::new(a), Box::new(b))),
             two.prop_map(|(a, b)| Tree::Or(Box::new(a), Box::new(b))),
         ]
     })
@@ -873,25 +1189,47 @@ fn nearly_valid() -> impl Strategy<Value = String> {
     let pieces = r#"name cost isSystem createdAt tags.x roleAttributes configs and or not in between contains icontains anyOf( allOf( count( isEmpty(
         from where sort by skip limit none asc ( ) [ ] , = != < "a" " \ 1 -2.5e3 null true datetime( datetime(2020-01-01T00:00:00Z) é"#;
     let pieces: Vec<_> = pieces.split_whitespace().collect();
-    let piece = (prop::sample::select(pieces), prop_oneof![4 => Just(" "), 1 => Just("")]);
-    prop::collection::vec(piece.prop_map(|(piece, gap)| format!("{piece}{gap}")), 0..24).prop_map(|pieces| pieces.concat())
+    let piece = (
+        prop::sample::select(pieces),
+        prop_oneof![4 => Just(" "), 1 => Just("")],
+    );
+    prop::collection::vec(
+        piece.prop_map(|(piece, gap)| format!("{piece}{gap}")),
+        0..24,
+    )
+    .prop_map(|pieces| pieces.concat())
 }
 
 /// Integers around 2^53, where neighbours are the same float.
 fn number() -> impl Strategy<Value = Value<'static>> {
     let near = (1_i64 << 53) - 1..(1 << 53) + 3;
-    prop_oneof![near.clone().prop_map(Value::Integer), near.prop_map(|n| Value::Float(n as f64))]
+    prop_oneof![
+        near.clone().prop_map(Value::Integer),
+        near.prop_map(|n| Value::Float(n as f64))
+    ]
 }
 
 fn value() -> impl Strategy<Value = Value<'static>> {
-    let single = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::Bool), any::<i64>().prop_map(Value::Date)];
-    prop_oneof![single, number(), any::<f64>().prop_map(Value::Float), any::<String>().prop_map(|text| Value::Text(Cow::Owned(text)))]
+    let single = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Date)
+    ];
+    prop_oneof![
+        single,
+        number(),
+        any::<f64>().prop_map(Value::Float),
+        any::<String>().prop_map(|text| Value::Text(Cow::Owned(text)))
+    ]
 }
 
 fn survives(text: &str) {
     let rows = people();
     if let Ok(query) = parse(text) {
-        let matching = rows.iter().filter(|row| query.predicate.matches(*row)).count();
+        let matching = rows
+            .iter()
+            .filter(|row| query.predicate.matches(*row))
+            .count();
         assert!(matching <= rows.len() && query.sort.len() <= MAX_SORT);
         query.predicate.indexable_conditions();
     }

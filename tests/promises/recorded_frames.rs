@@ -9,19 +9,28 @@ use bytes::BytesMut;
 use overkeep::testing::frame::{Builder, Frame, FrameLimits, value};
 use serde_json::Value as Json;
 
-const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 1 << 24 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 1 << 20,
+    body: 1 << 24,
+};
 
 /// The recordings, if they are beside the project.
 fn recordings() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let beside = ["../shared", "../../shared"].map(|path| root.join(path));
     let given = env::var_os("OVERKEEP_SHARED").map(PathBuf::from);
-    given.into_iter().chain(beside).map(|shared| shared.join("control-channel")).find(|path| path.is_dir())
+    given
+        .into_iter()
+        .chain(beside)
+        .map(|shared| shared.join("control-channel"))
+        .find(|path| path.is_dir())
 }
 
 fn bytes(hex: &Json) -> Vec<u8> {
     let hex = hex.as_str().unwrap_or_default().as_bytes();
-    hex.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    hex.chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 fn number(json: &Json) -> i32 {
@@ -34,7 +43,10 @@ fn recorded_frames_round_trip() {
         return println!("no recordings beside the project: recorded frames are left out");
     };
     let mut count = 0;
-    for file in fs::read_dir(recordings).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in fs::read_dir(recordings)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if file.extension().is_none_or(|ending| ending != "jsonl") {
             continue;
         }
@@ -51,21 +63,45 @@ fn recorded_frames_round_trip() {
 }
 
 fn check(recorded: &Json, place: &str) {
-    let (headers, body) = (bytes(&recorded["hex_headers"]), bytes(&recorded["hex_body"]));
+    let (headers, body) = (
+        bytes(&recorded["hex_headers"]),
+        bytes(&recorded["hex_body"]),
+    );
     let (content_type, sequence) = (number(&recorded["ct"]), number(&recorded["seq"]));
     let length = |bytes: &[u8]| i32::try_from(bytes.len()).unwrap().to_le_bytes();
-    let head = [[3, 6, 9, 12], content_type.to_le_bytes(), sequence.to_le_bytes(), length(&headers), length(&body)].concat();
+    let head = [
+        [3, 6, 9, 12],
+        content_type.to_le_bytes(),
+        sequence.to_le_bytes(),
+        length(&headers),
+        length(&body),
+    ]
+    .concat();
     let whole = [head, headers, body.clone()].concat();
-    let frame = Frame::decode(BytesMut::from(&whole[..]), LIMITS).unwrap_or_else(|e| panic!("{place}: {e}"));
-    assert_eq!((frame.content_type(), frame.sequence(), frame.body()), (content_type, sequence, &body[..]), "{place}");
-    let mut built = frame.headers().fold(Builder::new(content_type), |builder, (key, value)| builder.bytes(key, value)).body(frame.body());
+    let frame = Frame::decode(BytesMut::from(&whole[..]), LIMITS)
+        .unwrap_or_else(|e| panic!("{place}: {e}"));
+    assert_eq!(
+        (frame.content_type(), frame.sequence(), frame.body()),
+        (content_type, sequence, &body[..]),
+        "{place}"
+    );
+    let mut built = frame
+        .headers()
+        .fold(Builder::new(content_type), |builder, (key, value)| {
+            builder.bytes(key, value)
+        })
+        .body(frame.body());
     built.set_sequence(sequence);
     assert_eq!(built.as_bytes(), whole, "{place}");
     for (key, shown) in recorded["headers"].as_object().into_iter().flatten() {
-        let found = frame.header(key.parse().unwrap()).unwrap_or_else(|| panic!("{place}: no header {key}"));
+        let found = frame
+            .header(key.parse().unwrap())
+            .unwrap_or_else(|| panic!("{place}: no header {key}"));
         let is_same = match shown {
             Json::Number(number) => {
-                let number = number.as_i64().map_or_else(|| number.as_u64().unwrap(), |number| number as u64);
+                let number = number
+                    .as_i64()
+                    .map_or_else(|| number.as_u64().unwrap(), |number| number as u64);
                 number.to_le_bytes().starts_with(found) || found.is_empty()
             }
             Json::Bool(flag) => found == [u8::from(*flag)],
@@ -79,9 +115,14 @@ fn check(recorded: &Json, place: &str) {
                 value::bytes_by_number(found).is_ok_and(|entries| entries.len() == map.len())
                     || value::texts_by_text(found).is_ok_and(|entries| entries.len() == map.len())
             }
-            Json::String(text) => text.strip_prefix("0x").map_or(found == text.as_bytes(), |hex| bytes(&hex.into()) == found),
+            Json::String(text) => text
+                .strip_prefix("0x")
+                .map_or(found == text.as_bytes(), |hex| bytes(&hex.into()) == found),
             Json::Null => found.is_empty(),
         };
-        assert!(is_same, "{place}: header {key} of {content_type} is {found:02x?}, recorded as {shown}");
+        assert!(
+            is_same,
+            "{place}: header {key} of {content_type} is {found:02x?}, recorded as {shown}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! How requests are framed: bodies that wait for `100 Continue`, lengths that are declared, chunks, long and percent-encoded targets, and
-//! answers that the client has already.
+//! How requests are framed: bodies that wait for `100 Continue`, lengths that are declared, chunks,
+//! long and percent-encoded targets, and answers that the client has already.
 
 use std::time::Duration;
 
@@ -10,19 +10,25 @@ use crate::harness::{Base, Caller, TestServer, Wire, asking_for, frame, fresh, s
 
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a connection receives until nothing more comes for a second, or the other end closes. A busy machine may take longer to the first
-/// answer, such as one about a password.
+/// What a connection receives until nothing more comes for a second, or the other end closes. A
+/// busy machine may take longer to the first answer, such as one about a password.
 fn told(wire: &mut Wire) -> (String, bool) {
-    wire.socket().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    wire.socket()
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let first = wire.first();
-    wire.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    wire.socket()
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
     let (rest, is_closed) = wire.read();
     (first + &rest, is_closed)
 }
 
 /// A head that waits for `100 Continue`.
 fn waiting(method: &str, path: &str, more: &str) -> String {
-    format!("{method} {path} HTTP/1.1\r\nhost: it\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n{more}\r\n\r\n")
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: it\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n{more}\r\n\r\n"
+    )
 }
 
 fn token_of(admin: &Caller) -> String {
@@ -36,20 +42,56 @@ fn refused_heads_get_no_continue() {
     let base = "/edge/management/v1";
     for (method, path, more, status) in [
         ("POST", format!("{base}/nowhere"), short.to_owned(), "404"),
-        ("PUT", format!("{base}/services"), format!("{token}{short}"), "405"),
+        (
+            "PUT",
+            format!("{base}/services"),
+            format!("{token}{short}"),
+            "405",
+        ),
         ("POST", format!("{base}/services"), short.to_owned(), "401"),
-        ("POST", format!("{base}/services"), format!("zt-session: nobody\r\n{short}"), "401"),
-        ("POST", format!("{base}/services"), format!("{token}accept: text/plain\r\n{short}"), "400"),
-        ("POST", format!("{base}/services"), format!("{token}content-length: 2000000"), "413"),
-        ("POST", format!("{base}/services?filter={}", "x".repeat(70_000)), format!("{token}{short}"), "414"),
-        ("POST", format!("{base}/services"), "transfer-encoding: chunked".to_owned(), "401"),
+        (
+            "POST",
+            format!("{base}/services"),
+            format!("zt-session: nobody\r\n{short}"),
+            "401",
+        ),
+        (
+            "POST",
+            format!("{base}/services"),
+            format!("{token}accept: text/plain\r\n{short}"),
+            "400",
+        ),
+        (
+            "POST",
+            format!("{base}/services"),
+            format!("{token}content-length: 2000000"),
+            "413",
+        ),
+        (
+            "POST",
+            format!("{base}/services?filter={}", "x".repeat(70_000)),
+            format!("{token}{short}"),
+            "414",
+        ),
+        (
+            "POST",
+            format!("{base}/services"),
+            "transfer-encoding: chunked".to_owned(),
+            "401",
+        ),
     ] {
         let mut wire = Wire::to(&server.admin);
         wire.send(waiting(method, &path, &more).as_bytes()).unwrap();
         let (told, is_closed) = told(&mut wire);
-        assert!(told.starts_with(&format!("HTTP/1.1 {status} ")) && told.contains("\"error\""), "{method} {path:.60}: {told}");
+        assert!(
+            told.starts_with(&format!("HTTP/1.1 {status} ")) && told.contains("\"error\""),
+            "{method} {path:.60}: {told}"
+        );
         // The client may send the body or leave it out, so that nothing that follows can be read.
-        assert!(is_closed || told.to_lowercase().contains("connection: close"), "{method} {path:.60}: {told}");
+        assert!(
+            is_closed || told.to_lowercase().contains("connection: close"),
+            "{method} {path:.60}: {told}"
+        );
     }
 }
 
@@ -62,11 +104,19 @@ fn judged_heads_get_a_continue() {
         (format!("content-length: {}", body.len()), body.clone()),
         (
             "transfer-encoding: chunked".to_owned(),
-            format!("{:x}\r\n{}\r\n0\r\n\r\n", body.len(), body.replace(&name, &fresh("service")[..name.len()])),
+            format!(
+                "{:x}\r\n{}\r\n0\r\n\r\n",
+                body.len(),
+                body.replace(&name, &fresh("service")[..name.len()])
+            ),
         ),
     ] {
         let mut wire = Wire::to(&server.admin);
-        let head = waiting("POST", "/edge/management/v1/services", &format!("{}{more}", token_of(&server.admin)));
+        let head = waiting(
+            "POST",
+            "/edge/management/v1/services",
+            &format!("{}{more}", token_of(&server.admin)),
+        );
         wire.send(head.as_bytes()).unwrap();
         let (first, _) = told(&mut wire);
         assert_eq!(first, CONTINUE);
@@ -76,22 +126,46 @@ fn judged_heads_get_a_continue() {
     }
     // A client that does not wait gets both.
     let mut wire = Wire::to(&server.admin);
-    let head = waiting("POST", "/edge/management/v1/services", &format!("{}content-length: 2", token_of(&server.admin)));
+    let head = waiting(
+        "POST",
+        "/edge/management/v1/services",
+        &format!("{}content-length: 2", token_of(&server.admin)),
+    );
     wire.send(format!("{head}{{}}").as_bytes()).unwrap();
     let (all, _) = told(&mut wire);
-    assert!(all.starts_with(CONTINUE) && all.contains("HTTP/1.1 400 ") && all.contains("encryptionRequired"), "{all}");
+    assert!(
+        all.starts_with(CONTINUE)
+            && all.contains("HTTP/1.1 400 ")
+            && all.contains("encryptionRequired"),
+        "{all}"
+    );
 }
 
-/// The header block of a request over HTTP/2 that waits for `100 Continue` (RFC 7541, literals without indexing).
+/// The header block of a request over HTTP/2 that waits for `100 Continue` (RFC 7541, literals
+/// without indexing).
 fn multiplexed_head(path: &str, token: &str) -> Vec<u8> {
     let literal = |name: &str, value: &str| {
-        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()][..], text.as_bytes()].concat();
+        let text =
+            |text: &str| [&[u8::try_from(text.len()).unwrap()][..], text.as_bytes()].concat();
         [&[0][..], &text(name), &text(value)].concat()
     };
-    let fields = [("content-type", "application/json"), ("expect", "100-continue"), ("zt-session", token)];
-    let fields: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let fields = [
+        ("content-type", "application/json"),
+        ("expect", "100-continue"),
+        ("zt-session", token),
+    ];
+    let fields: Vec<u8> = fields
+        .iter()
+        .flat_map(|(name, value)| literal(name, value))
+        .collect();
     // POST, https
-    [&b"\x83\x87"[..], &literal(":path", path), &literal(":authority", "it"), &fields].concat()
+    [
+        &b"\x83\x87"[..],
+        &literal(":path", path),
+        &literal(":authority", "it"),
+        &fields,
+    ]
+    .concat()
 }
 
 #[test]
@@ -100,15 +174,30 @@ fn multiplexed_heads_get_a_continue() {
     let token = server.admin.token.clone().unwrap();
     let asked = |path: &str, token: &str| {
         let mut wire = Wire::multiplexed(&server.admin, 65_535);
-        wire.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        wire.send(&frame(1, 4, 1, &multiplexed_head(path, token))).unwrap();
-        let before = wire.frames().into_iter().filter(|(kind, stream)| (*kind, *stream) == (1, 1)).count();
+        wire.socket()
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
+        wire.send(&frame(1, 4, 1, &multiplexed_head(path, token)))
+            .unwrap();
+        let before = wire
+            .frames()
+            .into_iter()
+            .filter(|(kind, stream)| (*kind, *stream) == (1, 1))
+            .count();
         drop(wire.send(&frame(0, 1, 1, b"{}")));
-        let after = wire.frames().into_iter().filter(|(kind, stream)| *kind < 2 && *stream == 1).map(|(kind, _)| kind).collect::<Vec<_>>();
+        let after = wire
+            .frames()
+            .into_iter()
+            .filter(|(kind, stream)| *kind < 2 && *stream == 1)
+            .map(|(kind, _)| kind)
+            .collect::<Vec<_>>();
         (before, after)
     };
     // One head before the body and one behind it, with the body of the error.
-    assert_eq!(asked("/edge/management/v1/services", &token), (1, vec![1, 0]));
+    assert_eq!(
+        asked("/edge/management/v1/services", &token),
+        (1, vec![1, 0])
+    );
     // The answer comes before the body.
     assert_eq!(asked("/edge/management/v1/services", "nobody").0, 1);
 }
@@ -120,18 +209,31 @@ fn declared_lengths_are_refused_at_once() {
     for (path, token, length) in [
         ("/edge/management/v1/services", &token, 1_048_577_u64),
         ("/edge/management/v1/services", &token, u64::MAX),
-        ("/edge/client/v1/authenticate?method=password", &anonymous, 65_537),
+        (
+            "/edge/client/v1/authenticate?method=password",
+            &anonymous,
+            65_537,
+        ),
     ] {
         let mut wire = Wire::to(&server.admin);
-        let head = format!("POST {path} HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\n{token}content-length: {length}\r\n\r\n");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\n{token}content-length: {length}\r\n\r\n"
+        );
         wire.send(head.as_bytes()).unwrap();
         let (told, is_closed) = told(&mut wire);
-        assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("REQUEST_ENTITY_TOO_LARGE"), "{path} {length}: {told}");
-        assert!(is_closed || told.to_lowercase().contains("connection: close"), "{told}");
+        assert!(
+            told.starts_with("HTTP/1.1 413 ") && told.contains("REQUEST_ENTITY_TOO_LARGE"),
+            "{path} {length}: {told}"
+        );
+        assert!(
+            is_closed || told.to_lowercase().contains("connection: close"),
+            "{told}"
+        );
     }
     // An operation without a body reads none.
     let mut wire = Wire::to(&server.admin);
-    wire.send(b"GET /version HTTP/1.1\r\nhost: it\r\ncontent-length: 9999999\r\n\r\n").unwrap();
+    wire.send(b"GET /version HTTP/1.1\r\nhost: it\r\ncontent-length: 9999999\r\n\r\n")
+        .unwrap();
     assert!(told(&mut wire).0.starts_with("HTTP/1.1 200 "));
 }
 
@@ -147,21 +249,41 @@ fn requests_behind_chunks_are_read() {
     let body = r#"{"username":"nobody","password":"\"none"}"#;
     let chunks = |extension: &str, trailer: &str| {
         let (one, other) = body.split_at(7);
-        format!("{:x}{extension}\r\n{one}\r\n{:X}\r\n{other}\r\n0\r\n{trailer}\r\n", one.len(), other.len())
+        format!(
+            "{:x}{extension}\r\n{one}\r\n{:X}\r\n{other}\r\n0\r\n{trailer}\r\n",
+            one.len(),
+            other.len()
+        )
     };
     for sent in [
         first(&format!("content-length: {}", body.len()), body),
         first("transfer-encoding: chunked", &chunks("", "")),
-        first("Transfer-Encoding: CHUNKED", &chunks(";name=\"value\"", "x-trailer: \"<y>\"\r\n")),
-        first("upgrade: h2c\r\ntransfer-encoding: chunked", &chunks(" ", "")),
+        first(
+            "Transfer-Encoding: CHUNKED",
+            &chunks(";name=\"value\"", "x-trailer: \"<y>\"\r\n"),
+        ),
+        first(
+            "upgrade: h2c\r\ntransfer-encoding: chunked",
+            &chunks(" ", ""),
+        ),
     ] {
         for step in [1, 5, 100_000] {
             let mut wire = Wire::to(&server.admin);
             let all = format!("{sent}{quoted}{quoted}");
-            all.as_bytes().chunks(step).for_each(|part| wire.send(part).unwrap());
+            all.as_bytes()
+                .chunks(step)
+                .for_each(|part| wire.send(part).unwrap());
             let (told, _) = told(&mut wire);
-            let statuses: Vec<&str> = told.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
-            assert_eq!(statuses, ["401", "200", "200"], "{sent:?}, {step} bytes at a time: {told}");
+            let statuses: Vec<&str> = told
+                .split("HTTP/1.1 ")
+                .skip(1)
+                .map(|answer| &answer[..3])
+                .collect();
+            assert_eq!(
+                statuses,
+                ["401", "200", "200"],
+                "{sent:?}, {step} bytes at a time: {told}"
+            );
         }
     }
 }
@@ -170,9 +292,14 @@ fn requests_behind_chunks_are_read() {
 fn long_targets_are_answered() {
     let server = TestServer::start();
     let narrow = TestServer::with(Clock::system(), |config| config.http.max_head_bytes = 8192);
-    for (server, length) in
-        [(&server, 65_600), (&server, 131_100), (&server, 300_000), (&server, 2_000_000), (&narrow, 8300), (&narrow, 65_000)]
-    {
+    for (server, length) in [
+        (&server, 65_600),
+        (&server, 131_100),
+        (&server, 300_000),
+        (&server, 2_000_000),
+        (&narrow, 8300),
+        (&narrow, 65_000),
+    ] {
         for target in [
             format!("/{}", "a".repeat(length)),
             format!("/version?filter={}", "\"".repeat(length)),
@@ -180,28 +307,57 @@ fn long_targets_are_answered() {
         ] {
             let mut wire = Wire::to(&server.admin);
             let next = "GET /version HTTP/1.1\r\nhost: it\r\n\r\n";
-            wire.send(format!("GET {target} HTTP/1.1\r\nhost: it\r\n\r\n{next}").as_bytes()).unwrap();
+            wire.send(format!("GET {target} HTTP/1.1\r\nhost: it\r\n\r\n{next}").as_bytes())
+                .unwrap();
             let (told, _) = told(&mut wire);
             let (first, second) = told.split_at(told.rfind("HTTP/1.1 ").unwrap_or_default());
-            assert!(first.starts_with("HTTP/1.1 414 ") && first.contains("\"URI_TOO_LONG\""), "{target:.40} {length}: {told:.300}");
-            assert!(second.starts_with("HTTP/1.1 200 "), "{target:.40} {length}: {told:.300}");
+            assert!(
+                first.starts_with("HTTP/1.1 414 ") && first.contains("\"URI_TOO_LONG\""),
+                "{target:.40} {length}: {told:.300}"
+            );
+            assert!(
+                second.starts_with("HTTP/1.1 200 "),
+                "{target:.40} {length}: {told:.300}"
+            );
         }
     }
     // The longest target that is not too long.
-    let wide = TestServer::with(Clock::system(), |config| config.http.max_head_bytes = 131_072);
+    let wide = TestServer::with(Clock::system(), |config| {
+        config.http.max_head_bytes = 131_072
+    });
     let filter = "x".repeat(65_500 - "/edge/management/v1/services?filter=".len());
-    wide.admin.get(&format!("/services?filter={filter}")).refused(400, "INVALID_FILTER", "");
-    wide.admin.get(&format!("/services?filter={filter}x")).refused(414, "URI_TOO_LONG", "");
-    narrow.admin.get(&format!("/services?filter={}", "x".repeat(8192))).refused(414, "URI_TOO_LONG", "");
+    wide.admin
+        .get(&format!("/services?filter={filter}"))
+        .refused(400, "INVALID_FILTER", "");
+    wide.admin
+        .get(&format!("/services?filter={filter}x"))
+        .refused(414, "URI_TOO_LONG", "");
+    narrow
+        .admin
+        .get(&format!("/services?filter={}", "x".repeat(8192)))
+        .refused(414, "URI_TOO_LONG", "");
     // Over HTTP/2 as well.
     let mut wire = Wire::multiplexed(&narrow.admin, 65_535);
-    wire.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    wire.socket()
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
     let path = "/".repeat(9000);
-    let literal = [&b"\x82\x87\x04\x7f"[..], &[0xa9, 0x45], path.as_bytes(), b"\x41\x02it"].concat();
+    let literal = [
+        &b"\x82\x87\x04\x7f"[..],
+        &[0xa9, 0x45],
+        path.as_bytes(),
+        b"\x41\x02it",
+    ]
+    .concat();
     wire.send(&frame(1, 5, 1, &literal)).unwrap();
     wire.send(&asking_for("/version", 3)).unwrap();
     let answered = wire.frames();
-    assert!([(1, 1), (0, 1), (1, 3), (0, 3)].iter().all(|one| answered.contains(one)), "{answered:?}");
+    assert!(
+        [(1, 1), (0, 1), (1, 3), (0, 3)]
+            .iter()
+            .all(|one| answered.contains(one)),
+        "{answered:?}"
+    );
 }
 
 #[test]
@@ -210,9 +366,15 @@ fn encoded_letters_are_letters() {
     let service = server.service(&fresh("service"), json!({}));
     for (path, status) in [
         ("/%65dge/management/v1/servic%65s".to_owned(), 200),
-        (format!("/edge/m%61nagement/%761/services/{service}/c%6Fnfigs"), 200),
+        (
+            format!("/edge/m%61nagement/%761/services/{service}/c%6Fnfigs"),
+            200,
+        ),
         ("/edge/management/v1/identity%2dtypes".to_owned(), 200),
-        ("/edge/management/v1/%63urrent%2Dapi-session".to_owned(), 200),
+        (
+            "/edge/management/v1/%63urrent%2Dapi-session".to_owned(),
+            200,
+        ),
         ("/overkeep/v%31/attention".to_owned(), 200),
         ("/%2Ewell-known/est/cacerts".to_owned(), 200),
         ("/%76ersion".to_owned(), 200),
@@ -236,14 +398,37 @@ fn encoded_letters_are_letters() {
     }
     // Within an id nothing is decoded twice.
     for percent in ["%25", "%"] {
-        let twice =
-            |byte: u8| format!("{percent}{}", format!("{byte:02x}").bytes().map(|digit| format!("%{digit:02x}")).collect::<String>());
+        let twice = |byte: u8| {
+            format!(
+                "{percent}{}",
+                format!("{byte:02x}")
+                    .bytes()
+                    .map(|digit| format!("%{digit:02x}"))
+                    .collect::<String>()
+            )
+        };
         let encoded: String = service.bytes().map(twice).collect();
-        server.admin.ask("GET", &format!("//edge/management/v1/services/{encoded}")).send().expect(404);
+        server
+            .admin
+            .ask("GET", &format!("//edge/management/v1/services/{encoded}"))
+            .send()
+            .expect(404);
     }
     let encoded: String = service.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    server.admin.ask("GET", &format!("//edge/management/v1/services/{encoded}")).send().expect(200);
-    assert_eq!(server.admin.ask("POST", "//edge/management/v1/servic%65s").json(&json!({})).send().status, 400);
+    server
+        .admin
+        .ask("GET", &format!("//edge/management/v1/services/{encoded}"))
+        .send()
+        .expect(200);
+    assert_eq!(
+        server
+            .admin
+            .ask("POST", "//edge/management/v1/servic%65s")
+            .json(&json!({}))
+            .send()
+            .status,
+        400
+    );
 }
 
 #[test]
@@ -253,37 +438,71 @@ fn known_records_are_not_sent_again() {
     let id = server.identity(&fresh("somebody"), json!({}));
     let path = format!("/identities/{id}");
     let tag = |path: &str| admin.get(path).expect(200).header("etag").to_owned();
-    let asked = |path: &str, known: &str| admin.ask("GET", path).header("if-none-match", known).send();
+    let asked =
+        |path: &str, known: &str| admin.ask("GET", path).header("if-none-match", known).send();
     let known = tag(&path);
-    for known in [known.clone(), format!("W/{known}"), format!("\"x\", {known}"), "*".into()] {
+    for known in [
+        known.clone(),
+        format!("W/{known}"),
+        format!("\"x\", {known}"),
+        "*".into(),
+    ] {
         let answer = asked(&path, &known).expect(304);
-        assert_eq!((answer.text.as_str(), answer.raw, answer.header("etag")), ("", 0, tag(&path).as_str()), "{known}");
+        assert_eq!(
+            (answer.text.as_str(), answer.raw, answer.header("etag")),
+            ("", 0, tag(&path).as_str()),
+            "{known}"
+        );
     }
-    for other in ["\"x\"", "", "W/\"x\"", known.trim_matches('"'), &known.to_uppercase().replace('"', "\"\"")] {
+    for other in [
+        "\"x\"",
+        "",
+        "W/\"x\"",
+        known.trim_matches('"'),
+        &known.to_uppercase().replace('"', "\"\""),
+    ] {
         asked(&path, other).expect(200);
     }
     // A change of the record, and one of what is shown with it.
-    admin.patch(&path, json!({ "name": fresh("somebody") })).expect(200);
+    admin
+        .patch(&path, json!({ "name": fresh("somebody") }))
+        .expect(200);
     asked(&path, &known).expect(200);
     let known = tag(&path);
     server.give_password(&id, &fresh("user"));
     asked(&path, &known).expect(200);
     // The tag still protects writes.
-    admin.ask("PATCH", &path).header("if-match", &known).json(&json!({ "name": fresh("a") })).send().expect(200);
-    admin.ask("PATCH", &path).header("if-match", &known).json(&json!({ "name": fresh("b") })).send().refused(
-        412,
-        "PRECONDITION_FAILED",
-        "",
-    );
-    admin.ask("PATCH", &path).header("if-match", &format!("W/{}", tag(&path))).json(&json!({})).send().refused(
-        412,
-        "PRECONDITION_FAILED",
-        "",
-    );
+    admin
+        .ask("PATCH", &path)
+        .header("if-match", &known)
+        .json(&json!({ "name": fresh("a") }))
+        .send()
+        .expect(200);
+    admin
+        .ask("PATCH", &path)
+        .header("if-match", &known)
+        .json(&json!({ "name": fresh("b") }))
+        .send()
+        .refused(412, "PRECONDITION_FAILED", "");
+    admin
+        .ask("PATCH", &path)
+        .header("if-match", &format!("W/{}", tag(&path)))
+        .json(&json!({}))
+        .send()
+        .refused(412, "PRECONDITION_FAILED", "");
 
-    let router = admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+    let router = admin
+        .post("/edge-routers", json!({ "name": fresh("router") }))
+        .expect(201)
+        .id();
     let service = server.service(&fresh("service"), json!({}));
-    let check = admin.post("/posture-checks", json!({ "name": fresh("check"), "typeId": "MFA" })).expect(201).id();
+    let check = admin
+        .post(
+            "/posture-checks",
+            json!({ "name": fresh("check"), "typeId": "MFA" }),
+        )
+        .expect(201)
+        .id();
     for path in [
         format!("/edge-routers/{router}"),
         format!("/transit-routers/{router}"),
@@ -294,22 +513,53 @@ fn known_records_are_not_sent_again() {
         asked(&path, &tag(&path)).expect(304);
     }
     let client = admin.at(Base::Client);
-    let tag = client.get(&format!("/services/{service}")).expect(200).header("etag").to_owned();
-    client.ask("GET", &format!("/services/{service}")).header("if-none-match", &tag).send().expect(304);
+    let tag = client
+        .get(&format!("/services/{service}"))
+        .expect(200)
+        .header("etag")
+        .to_owned();
+    client
+        .ask("GET", &format!("/services/{service}"))
+        .header("if-none-match", &tag)
+        .send()
+        .expect(304);
     // Only a GET of a record is conditional, and only for those who may see it.
     asked("/identities", "*").expect(200);
     asked("/identities/none", "*").expect(404);
-    server.anonymous().at(Base::Management).ask("GET", &path).header("if-none-match", "*").send().expect(401);
-    admin.ask("PATCH", &path).header("if-none-match", "*").json(&json!({ "name": fresh("c") })).send().expect(200);
+    server
+        .anonymous()
+        .at(Base::Management)
+        .ask("GET", &path)
+        .header("if-none-match", "*")
+        .send()
+        .expect(401);
+    admin
+        .ask("PATCH", &path)
+        .header("if-none-match", "*")
+        .json(&json!({ "name": fresh("c") }))
+        .send()
+        .expect(200);
 }
 
 #[test]
 fn dates_have_one_separator() {
     let server = shared();
-    for (separator, status) in [("T", 201), ("t", 201), (" ", 201), ("x", 400), ("_", 400), ("0", 400), ("\u{a0}", 400), ("", 400)] {
+    for (separator, status) in [
+        ("T", 201),
+        ("t", 201),
+        (" ", 201),
+        ("x", 400),
+        ("_", 400),
+        ("0", 400),
+        ("\u{a0}", 400),
+        ("", 400),
+    ] {
         let id = server.identity(&fresh("invited"), json!({}));
         let ends = format!("2099-12-31{separator}23:59:59Z");
-        let answer = server.admin.post("/enrollments", json!({ "identityId": id, "method": "ott", "expiresAt": ends }));
+        let answer = server.admin.post(
+            "/enrollments",
+            json!({ "identityId": id, "method": "ott", "expiresAt": ends }),
+        );
         assert_eq!(answer.status, status, "{ends}: {}", answer.text);
     }
 }

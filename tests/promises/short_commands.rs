@@ -1,4 +1,5 @@
-//! The short commands of the program, after a log-in as on the host: explain, history, roles one at a time, columns, help.
+//! The short commands of the program, after a log-in as on the host: explain, history, roles one at
+//! a time, columns, help.
 
 use std::{
     fs,
@@ -30,20 +31,46 @@ impl LoggedIn {
         fs::write(home.path().join("password"), &server.password).unwrap();
         let one = Self { home };
         // The scheme of an address has no case.
-        one.run(&["login", &format!("HTTPS://{}/", server.bound()), "--password-file", "password", "--yes"]).good();
+        one.run(&[
+            "login",
+            &format!("HTTPS://{}/", server.bound()),
+            "--password-file",
+            "password",
+            "--yes",
+        ])
+        .good();
         one
     }
 
     fn run(&self, words: &[&str]) -> Ran {
-        Ran::of(words.join(" "), program(self.home.path()).args(words).stdin(Stdio::null()).output().unwrap())
+        Ran::of(
+            words.join(" "),
+            program(self.home.path())
+                .args(words)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap(),
+        )
     }
 
     /// Runs a command as a shell reads it.
     fn typed(&self, line: &str) -> Ran {
-        let mut shell = crate::command_line::isolated(std::process::Command::new("sh"), self.home.path());
-        let directory = Path::new(env!("CARGO_BIN_EXE_overkeep")).parent().unwrap().to_owned();
+        let mut shell =
+            crate::command_line::isolated(std::process::Command::new("sh"), self.home.path());
+        let directory = Path::new(env!("CARGO_BIN_EXE_overkeep"))
+            .parent()
+            .unwrap()
+            .to_owned();
         let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
-        Ran::of(line.to_owned(), shell.env("PATH", path).args(["-c", line]).stdin(Stdio::null()).output().unwrap())
+        Ran::of(
+            line.to_owned(),
+            shell
+                .env("PATH", path)
+                .args(["-c", line])
+                .stdin(Stdio::null())
+                .output()
+                .unwrap(),
+        )
     }
 }
 
@@ -57,8 +84,17 @@ fn explain_works_after_login() {
     server.service(service, json!({ "roleAttributes": ["a,b"] }));
     let ask = || there.run(&["explain", "dial", "--", name, service]);
     let told = ask();
-    assert!(told.status == 3 && told.out.starts_with("no: o'brien"), "{} {}", told.out, told.err);
-    assert!(told.out.contains("overkeep create service-policy ") && !told.out.contains("POST "), "{}", told.out);
+    assert!(
+        told.status == 3 && told.out.starts_with("no: o'brien"),
+        "{} {}",
+        told.out,
+        told.err
+    );
+    assert!(
+        told.out.contains("overkeep create service-policy ") && !told.out.contains("POST "),
+        "{}",
+        told.out
+    );
     let why = || {
         let ran = there.run(&["explain", "dial", "--json", "--", name, service]);
         assert_eq!(ran.status, 3, "{}", ran.err);
@@ -67,17 +103,35 @@ fn explain_works_after_login() {
     for _ in 0..5 {
         let now = why();
         let of_rights = |one: &&Json| one["concerns"] == "rights";
-        let Some(obstacle) = now["obstacles"].as_array().unwrap().iter().find(of_rights) else { break };
+        let Some(obstacle) = now["obstacles"].as_array().unwrap().iter().find(of_rights) else {
+            break;
+        };
         let command = obstacle["commands"][0].as_str().unwrap();
         there.typed(command).good();
     }
     let after = why();
-    assert_eq!((&after["allowed"], &after["verdict"]), (&json!(true), &json!(false)), "{after:#}");
+    assert_eq!(
+        (&after["allowed"], &after["verdict"]),
+        (&json!(true), &json!(false)),
+        "{after:#}"
+    );
     assert!(ask().out.starts_with("may, but cannot now: "));
-    there.run(&["explain", "dial", "nobody", "nothing"]).bad(1, &["identity"]);
+    there
+        .run(&["explain", "dial", "nobody", "nothing"])
+        .bad(1, &["identity"]);
     // The commands name records by their names.
-    let commands = after["obstacles"].as_array().unwrap().iter().flat_map(|one| one["commands"].as_array().unwrap()).count();
-    let edits = after["obstacles"].as_array().unwrap().iter().flat_map(|one| one["edits"].as_array().unwrap()).count();
+    let commands = after["obstacles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["commands"].as_array().unwrap())
+        .count();
+    let edits = after["obstacles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["edits"].as_array().unwrap())
+        .count();
     assert_eq!(commands, edits);
 }
 
@@ -92,12 +146,31 @@ fn remedies_name_records_by_name() {
     server.router_between(&identity, &id);
     server.service_policy("Dial", &["#sales"], &[&format!("@{beside}")]);
     let told = there.run(&["explain", "dial", &name, &service]).out;
-    assert!(told.contains(&format!(" --add-role service:@{service}\n")), "{told}");
-    assert!(![&identity, &id, &beside].into_iter().any(|id| told.contains(id.as_str())), "{told}");
-    server.admin.post(&format!("/identities/{identity}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    assert!(
+        told.contains(&format!(" --add-role service:@{service}\n")),
+        "{told}"
+    );
+    assert!(
+        ![&identity, &id, &beside]
+            .into_iter()
+            .any(|id| told.contains(id.as_str())),
+        "{told}"
+    );
+    server
+        .admin
+        .post(
+            &format!("/identities/{identity}/disable"),
+            json!({ "durationMinutes": 0 }),
+        )
+        .expect(200);
     let told = there.run(&["explain", "dial", &name, &service]).out;
-    assert!(told.contains(&format!("\n      overkeep enable identity {name}\n")), "{told}");
-    there.typed(&format!("overkeep enable identity {name}")).good();
+    assert!(
+        told.contains(&format!("\n      overkeep enable identity {name}\n")),
+        "{told}"
+    );
+    there
+        .typed(&format!("overkeep enable identity {name}"))
+        .good();
     // On the host the answer and the status are the same.
     let on_host = on_host(&server, &["explain", "dial", &name, &service]);
     let there = there.run(&["explain", "dial", &name, &service]);
@@ -108,10 +181,22 @@ fn remedies_name_records_by_name() {
 fn commands_of_hosts_name_the_login() {
     let server = TestServer::start();
     let there = LoggedIn::to(&server);
-    for words in [&["admin", "list"][..], &["pki", "status"], &["history", "verify"], &["snapshot", "new"]] {
-        there.run(words).bad(1, &["host", &server.bound().to_string()]);
+    for words in [
+        &["admin", "list"][..],
+        &["pki", "status"],
+        &["history", "verify"],
+        &["snapshot", "new"],
+    ] {
+        there
+            .run(words)
+            .bad(1, &["host", &server.bound().to_string()]);
     }
-    for words in [&["online"][..], &["sessions"], &["export"], &["history", "list"]] {
+    for words in [
+        &["online"][..],
+        &["sessions"],
+        &["export"],
+        &["history", "list"],
+    ] {
         there.run(words).good();
     }
     for words in [&["check"][..], &["repair"]] {
@@ -119,7 +204,12 @@ fn commands_of_hosts_name_the_login() {
     }
     // The controller of the login is looked at, not the host of the log-in.
     let checked = there.run(&["doctor"]);
-    assert!([0, 3].contains(&checked.status) && !checked.out.contains("no controller answers"), "{} {}", checked.out, checked.err);
+    assert!(
+        [0, 3].contains(&checked.status) && !checked.out.contains("no controller answers"),
+        "{} {}",
+        checked.out,
+        checked.err
+    );
 }
 
 #[test]
@@ -129,7 +219,15 @@ fn history_is_listed_for_people() {
     let [name, service, policy] = ["alice", "web", "policy"].map(fresh);
     server.user(&name, json!({}));
     there.run(&["create", "service", &service]).good();
-    there.run(&["update", "service", &service, "--role-attributes", "databases"]).good();
+    there
+        .run(&[
+            "update",
+            "service",
+            &service,
+            "--role-attributes",
+            "databases",
+        ])
+        .good();
     there
         .run(&[
             "create",
@@ -144,7 +242,13 @@ fn history_is_listed_for_people() {
         ])
         .good();
     for _ in 0..3 {
-        server.anonymous().post("/authenticate?method=password", json!({ "username": name, "password": "not this one" })).expect(401);
+        server
+            .anonymous()
+            .post(
+                "/authenticate?method=password",
+                json!({ "username": name, "password": "not this one" }),
+            )
+            .expect(401);
     }
     // The access of a change is written a moment later.
     let listed = (0..100).find_map(|_| {
@@ -156,17 +260,54 @@ fn history_is_listed_for_people() {
         None
     });
     let listed = listed.expect("the change of access");
-    assert!(listed.contains(&format!("create service {service}\n")), "{listed}");
-    assert!(listed.contains(&format!("update service {service}\n    roleAttributes: none -> databases")), "{listed}");
-    assert!(listed.contains(&format!("refused password of {name}, with the user name {name}")), "{listed}");
-    assert!(listed.contains(&format!("changed access: service policy {policy}\n    gains: {name} may dial {service}")), "{listed}");
-    assert!(listed.contains("  Default Admin from 127.0.0.1  "), "{listed}");
+    assert!(
+        listed.contains(&format!("create service {service}\n")),
+        "{listed}"
+    );
+    assert!(
+        listed.contains(&format!(
+            "update service {service}\n    roleAttributes: none -> databases"
+        )),
+        "{listed}"
+    );
+    assert!(
+        listed.contains(&format!(
+            "refused password of {name}, with the user name {name}"
+        )),
+        "{listed}"
+    );
+    assert!(
+        listed.contains(&format!(
+            "changed access: service policy {policy}\n    gains: {name} may dial {service}"
+        )),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("  Default Admin from 127.0.0.1  "),
+        "{listed}"
+    );
     let of_service = there.run(&["history", "list", &service]).good();
-    assert!(of_service.lines().filter(|line| !line.starts_with(' ')).all(|line| line.contains(&service)), "{of_service}");
-    let one = there.run(&["history", "list", "--limit", "1", "--json"]).json();
+    assert!(
+        of_service
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .all(|line| line.contains(&service)),
+        "{of_service}"
+    );
+    let one = there
+        .run(&["history", "list", "--limit", "1", "--json"])
+        .json();
     assert_eq!(one.as_array().unwrap().len(), 1);
-    assert_eq!(there.run(&["history", "list", "--filter", "name = \"nothing\""]).good(), "no rows");
-    assert_eq!(on_host(&server, &["history", "list", &service]).good(), of_service);
+    assert_eq!(
+        there
+            .run(&["history", "list", "--filter", "name = \"nothing\""])
+            .good(),
+        "no rows"
+    );
+    assert_eq!(
+        on_host(&server, &["history", "list", &service]).good(),
+        of_service
+    );
 }
 
 #[test]
@@ -177,11 +318,30 @@ fn refused_passwords_show_the_name() {
     server.give_password(&id, &username);
     let secret = "a password in the wrong field";
     for tried in [username.as_str(), secret] {
-        server.anonymous().post("/authenticate?method=password", json!({ "username": tried, "password": "not this one" })).expect(401);
+        server
+            .anonymous()
+            .post(
+                "/authenticate?method=password",
+                json!({ "username": tried, "password": "not this one" }),
+            )
+            .expect(401);
     }
-    let rows = server.admin.get("/overkeep/v1/history?filter=action%20%3D%20%22refusal%22").expect(200);
-    let row = rows.data().as_array().unwrap().iter().find(|row| row["id"] == id.as_str()).unwrap_or_else(|| panic!("{}", rows.text));
-    assert_eq!((&row["name"], &row["after"]["username"]), (&json!(identity), &json!(username)), "{row:#}");
+    let rows = server
+        .admin
+        .get("/overkeep/v1/history?filter=action%20%3D%20%22refusal%22")
+        .expect(200);
+    let row = rows
+        .data()
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["id"] == id.as_str())
+        .unwrap_or_else(|| panic!("{}", rows.text));
+    assert_eq!(
+        (&row["name"], &row["after"]["username"]),
+        (&json!(identity), &json!(username)),
+        "{row:#}"
+    );
     assert!(!rows.text.contains(secret), "{}", rows.text);
 }
 
@@ -192,25 +352,78 @@ fn roles_come_and_go_singly() {
     let [name, service, policy] = ["alice", "web", "policy"].map(fresh);
     let roles = |kind: &str, name: &str, member: &str| {
         let record = there.run(&["show", kind, name, "-o", "json"]).json();
-        let mut roles: Vec<String> = record[member].as_array().unwrap().iter().map(|role| role.as_str().unwrap().to_owned()).collect();
+        let mut roles: Vec<String> = record[member]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|role| role.as_str().unwrap().to_owned())
+            .collect();
         roles.sort();
         roles
     };
     let identity = server.identity(&name, json!({ "roleAttributes": ["a", "b"] }));
     let id = server.service(&service, json!({}));
-    there.run(&["update", "identity", &name, "--add-role", "c", "--add-role", "a", "--remove-role", "b"]).good();
+    there
+        .run(&[
+            "update",
+            "identity",
+            &name,
+            "--add-role",
+            "c",
+            "--add-role",
+            "a",
+            "--remove-role",
+            "b",
+        ])
+        .good();
     assert_eq!(roles("identity", &name, "roleAttributes"), ["a", "c"]);
     let missing = there.run(&["update", "identity", &name, "--remove-role", "b"]);
-    assert!(missing.status == 0 && missing.err.contains("does not have the role b"), "{}", missing.err);
-    there.run(&["update", "identity", &name, "--add-role", "x", "--role-attributes", "y"]).bad(2, &["--role-attributes"]);
+    assert!(
+        missing.status == 0 && missing.err.contains("does not have the role b"),
+        "{}",
+        missing.err
+    );
+    there
+        .run(&[
+            "update",
+            "identity",
+            &name,
+            "--add-role",
+            "x",
+            "--role-attributes",
+            "y",
+        ])
+        .bad(2, &["--role-attributes"]);
     // A version that the caller names is kept.
-    there.run(&["update", "identity", &name, "--add-role", "d", "--if-match", "\"old\""]).bad(1, &[]);
+    there
+        .run(&[
+            "update",
+            "identity",
+            &name,
+            "--add-role",
+            "d",
+            "--if-match",
+            "\"old\"",
+        ])
+        .bad(1, &[]);
     assert_eq!(roles("identity", &name, "roleAttributes"), ["a", "c"]);
-    let seen = there.run(&["update", "identity", &name, "--add-role", "d", "--preview"]).good();
+    let seen = there
+        .run(&["update", "identity", &name, "--add-role", "d", "--preview"])
+        .good();
     assert!(seen.contains("nothing was changed"), "{seen}");
     // Policies have several lists; roles of one record are given by its name.
     server.service_policy("Dial", &["#sales"], &[]);
-    there.run(&["create", "service-policy", &policy, "--type", "Dial", "--identity-roles", "#sales"]).good();
+    there
+        .run(&[
+            "create",
+            "service-policy",
+            &policy,
+            "--type",
+            "Dial",
+            "--identity-roles",
+            "#sales",
+        ])
+        .good();
     let [with_name, with_service] = [format!("identity:@{name}"), format!("service:@{service}")];
     there
         .run(&[
@@ -225,11 +438,27 @@ fn roles_come_and_go_singly() {
             "identity:#sales",
         ])
         .good();
-    assert_eq!(roles("service-policy", &policy, "identityRoles"), [format!("@{identity}")]);
-    assert_eq!(roles("service-policy", &policy, "serviceRoles"), [format!("@{id}")]);
-    there.run(&["update", "service-policy", &policy, "--remove-role", &with_service]).good();
+    assert_eq!(
+        roles("service-policy", &policy, "identityRoles"),
+        [format!("@{identity}")]
+    );
+    assert_eq!(
+        roles("service-policy", &policy, "serviceRoles"),
+        [format!("@{id}")]
+    );
+    there
+        .run(&[
+            "update",
+            "service-policy",
+            &policy,
+            "--remove-role",
+            &with_service,
+        ])
+        .good();
     assert_eq!(roles("service-policy", &policy, "serviceRoles"), [""; 0]);
-    there.run(&["update", "service-policy", &policy, "--add-role", "#sales"]).bad(2, &["--add-role", "identity:", "service:"]);
+    there
+        .run(&["update", "service-policy", &policy, "--add-role", "#sales"])
+        .bad(2, &["--add-role", "identity:", "service:"]);
 }
 
 #[test]
@@ -239,30 +468,75 @@ fn parallel_roles_are_all_kept() {
     let id = server.identity(&name, json!({ "roleAttributes": ["first"] }));
     let data = server.data();
     let start = |at: usize| {
-        let words = ["update", "identity", &name, "--add-role", &format!("r{at}")].map(str::to_owned);
-        program(data.parent().unwrap()).env("OVERKEEP_DATA", &data).args(words).stdout(Stdio::null()).spawn().unwrap()
+        let words =
+            ["update", "identity", &name, "--add-role", &format!("r{at}")].map(str::to_owned);
+        program(data.parent().unwrap())
+            .env("OVERKEEP_DATA", &data)
+            .args(words)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
     };
     let all: Vec<Child> = (0..6).map(start).collect();
     assert!(all.into_iter().all(|mut one| one.wait().unwrap().success()));
     let record = server.admin.get(&format!("/identities/{id}")).expect(200);
-    assert_eq!(record.data()["roleAttributes"].as_array().unwrap().len(), 7, "{}", record.text);
+    assert_eq!(
+        record.data()["roleAttributes"].as_array().unwrap().len(),
+        7,
+        "{}",
+        record.text
+    );
 }
 
 #[test]
 fn columns_of_tables_are_chosen() {
     let server = TestServer::start();
     let [name, service] = ["alice", "web"].map(fresh);
-    server.identity(&name, json!({ "roleAttributes": ["a-role-whose-name-is-longer-than-any-cell-of-a-table", "b"] }));
+    server.identity(
+        &name,
+        json!({ "roleAttributes": ["a-role-whose-name-is-longer-than-any-cell-of-a-table", "b"] }),
+    );
     server.service(&service, json!({}));
     server.service_policy("Dial", &["#a"], &[]);
-    let listed = on_host(&server, &["list", "identities", "--columns", "name,isAdmin,role-attributes,authPolicy.name,type-id"]).good();
+    let listed = on_host(
+        &server,
+        &[
+            "list",
+            "identities",
+            "--columns",
+            "name,isAdmin,role-attributes,authPolicy.name,type-id",
+        ],
+    )
+    .good();
     let (head, rows) = listed.split_once('\n').unwrap();
-    assert_eq!(head.split_whitespace().collect::<Vec<_>>(), ["NAME", "IS-ADMIN", "ROLE-ATTRIBUTES", "AUTH-POLICY.NAME", "TYPE-ID"]);
+    assert_eq!(
+        head.split_whitespace().collect::<Vec<_>>(),
+        [
+            "NAME",
+            "IS-ADMIN",
+            "ROLE-ATTRIBUTES",
+            "AUTH-POLICY.NAME",
+            "TYPE-ID"
+        ]
+    );
     let row = rows.lines().find(|row| row.starts_with(&name)).unwrap();
-    assert!(row.contains("false") && row.contains("than-any-cell-of-a-table,b") && row.ends_with("Default"), "{row}");
-    assert_eq!(on_host(&server, &["list", "services", "--columns", "name"]).good(), format!("NAME\n{service}"));
-    on_host(&server, &["list", "services", "--columns", "nmae"]).bad(2, &["--columns", "nmae", "encryptionRequired"]);
-    on_host(&server, &["list", "services", "--columns", "name", "-o", "json"]).bad(2, &["--columns", "--output"]);
+    assert!(
+        row.contains("false")
+            && row.contains("than-any-cell-of-a-table,b")
+            && row.ends_with("Default"),
+        "{row}"
+    );
+    assert_eq!(
+        on_host(&server, &["list", "services", "--columns", "name"]).good(),
+        format!("NAME\n{service}")
+    );
+    on_host(&server, &["list", "services", "--columns", "nmae"])
+        .bad(2, &["--columns", "nmae", "encryptionRequired"]);
+    on_host(
+        &server,
+        &["list", "services", "--columns", "name", "-o", "json"],
+    )
+    .bad(2, &["--columns", "--output"]);
     on_host(&server, &["show", "service", &service, "--columns", "name"]).bad(2, &["--columns"]);
 }
 
@@ -276,25 +550,64 @@ fn circuits_show_both_ends() {
     }]);
     let table = output::table(&circuits, Some(80), &[]);
     let (head, row) = table.split_once('\n').unwrap();
-    for (heading, cell) in
-        [("SERVICE", "database"), ("CLIENT", "alice-phone"), ("HOST", "db-server"), ("SINCE", "2026-11-21T22:29:56.871Z")]
-    {
-        assert!(head.contains(heading) && head.find(heading) == row.find(cell), "{table}");
+    for (heading, cell) in [
+        ("SERVICE", "database"),
+        ("CLIENT", "alice-phone"),
+        ("HOST", "db-server"),
+        ("SINCE", "2026-11-21T22:29:56.871Z"),
+    ] {
+        assert!(
+            head.contains(heading) && head.find(heading) == row.find(cell),
+            "{table}"
+        );
     }
 }
 
 #[test]
 fn help_stands_in_groups() {
     let home = TempDir::new().unwrap();
-    let help = Ran::of("--help".into(), program(home.path()).arg("--help").output().unwrap()).good();
-    let place = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
-    let order =
-        ["Controller of this host:\n", "\n  run ", "Log-in to a controller:\n", "\n  login ", "Data file:\n", "\n  compact ", "Records"];
-    assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])), "{help}");
-    let listed: String = help.get(place("\n  identities ")..).unwrap().chars().take(600).collect();
-    assert!(["list", "create", "delete", "enable"].iter().all(|verb| listed.contains(verb)), "{listed}");
-    assert!(help.contains("Options:\n") && help.contains("--version"), "{help}");
-    assert!(help.lines().all(|line| line.chars().count() <= 160), "{help}");
+    let help = Ran::of(
+        "--help".into(),
+        program(home.path()).arg("--help").output().unwrap(),
+    )
+    .good();
+    let place = |words: &str| {
+        help.find(words)
+            .unwrap_or_else(|| panic!("{words}: {help}"))
+    };
+    let order = [
+        "Controller of this host:\n",
+        "\n  run ",
+        "Log-in to a controller:\n",
+        "\n  login ",
+        "Data file:\n",
+        "\n  compact ",
+        "Records",
+    ];
+    assert!(
+        order.windows(2).all(|pair| place(pair[0]) < place(pair[1])),
+        "{help}"
+    );
+    let listed: String = help
+        .get(place("\n  identities ")..)
+        .unwrap()
+        .chars()
+        .take(600)
+        .collect();
+    assert!(
+        ["list", "create", "delete", "enable"]
+            .iter()
+            .all(|verb| listed.contains(verb)),
+        "{listed}"
+    );
+    assert!(
+        help.contains("Options:\n") && help.contains("--version"),
+        "{help}"
+    );
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 160),
+        "{help}"
+    );
 }
 
 #[test]
@@ -302,16 +615,54 @@ fn ends_are_given_as_durations() {
     let server = TestServer::start();
     let name = fresh("alice");
     server.identity(&name, json!({}));
-    let make = |end: &str| on_host(&server, &["create", "enrollment", "--identity-id", &name, "--method", "ott", "--expires-at", end]);
+    let make = |end: &str| {
+        on_host(
+            &server,
+            &[
+                "create",
+                "enrollment",
+                "--identity-id",
+                &name,
+                "--method",
+                "ott",
+                "--expires-at",
+                end,
+            ],
+        )
+    };
     let id = make("7d").good();
-    let end = server.admin.get(&format!("/enrollments/{id}")).expect(200).data()["expiresAt"].as_str().unwrap().to_owned();
+    let end = server
+        .admin
+        .get(&format!("/enrollments/{id}"))
+        .expect(200)
+        .data()["expiresAt"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let day = |days: u64| {
         let at = SystemTime::now() + Duration::from_secs(days * 86_400);
         let at = overkeep::testing::clock::Timestamp::from(at).to_string();
         at.get(..10).unwrap().to_owned()
     };
-    assert!([day(7), day(6)].contains(&end.get(..10).unwrap().to_owned()), "{end}");
-    let token = on_host(&server, &["create", "api-token", "ci", "--actions", "read", "--expires-at", "12h", "-o", "json"]).json();
+    assert!(
+        [day(7), day(6)].contains(&end.get(..10).unwrap().to_owned()),
+        "{end}"
+    );
+    let token = on_host(
+        &server,
+        &[
+            "create",
+            "api-token",
+            "ci",
+            "--actions",
+            "read",
+            "--expires-at",
+            "12h",
+            "-o",
+            "json",
+        ],
+    )
+    .json();
     assert!(token["token"].is_string(), "{token}");
     make("7 weeks").bad(2, &["duration"]);
     on_host(&server, &["delete", "enrollment", &id]).good();
@@ -328,16 +679,36 @@ fn commands_wait_for_a_start() {
     held.try_lock().unwrap();
     let waiting = |words: &[&str]| {
         let mut command = program(place.path());
-        let mut child = command.args(words).args(["--data", "data"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .args(words)
+            .args(["--data", "data"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut told = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
-        assert!(told.starts_with("overkeep: waiting for the process"), "{words:?}: {told}");
+        BufReader::new(child.stderr.as_mut().unwrap())
+            .read_line(&mut told)
+            .unwrap();
+        assert!(
+            told.starts_with("overkeep: waiting for the process"),
+            "{words:?}: {told}"
+        );
         child
     };
-    let commands = [&["list", "services", "-o", "yaml"][..], &["admin", "list"], &["explain", "dial", "Default Admin", &service]];
+    let commands = [
+        &["list", "services", "-o", "yaml"][..],
+        &["admin", "list"],
+        &["explain", "dial", "Default Admin", &service],
+    ];
     let all = commands.map(waiting);
-    symlink(server.data().with_file_name("data.sock"), place.path().join("data.sock")).unwrap();
-    let [listed, administrators, explained] = all.map(|one| Ran::of("waiting".into(), one.wait_with_output().unwrap()));
+    symlink(
+        server.data().with_file_name("data.sock"),
+        place.path().join("data.sock"),
+    )
+    .unwrap();
+    let [listed, administrators, explained] =
+        all.map(|one| Ran::of("waiting".into(), one.wait_with_output().unwrap()));
     assert!(listed.good().contains(&service) && administrators.good().contains("Default Admin"));
     assert_eq!(explained.status, 3, "{}", explained.err);
     // Nobody answers, and nobody holds the file any more.

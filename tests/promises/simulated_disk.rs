@@ -1,7 +1,8 @@
-//! A deterministic disk for tests: after a power loss, unflushed writes are lost, torn or out of order, and any operation can be made to
-//! fail.
+//! A deterministic disk for tests: after a power loss, unflushed writes are lost, torn or out of
+//! order, and any operation can be made to fail.
 //!
-//! Assumptions, as every database makes them: a byte is written completely or not at all, and flushed data stays.
+//! Assumptions, as every database makes them: a byte is written completely or not at all, and
+//! flushed data stays.
 
 use std::{
     collections::BTreeSet,
@@ -50,7 +51,8 @@ pub enum DiskFault {
     Reads,
     /// Writes fail after an arbitrary part of the data.
     Writes,
-    /// Flushes fail after an arbitrary part; the rest is dropped although it can still be read, as Linux does.
+    /// Flushes fail after an arbitrary part; the rest is dropped although it can still be read, as
+    /// Linux does.
     Flushes,
     /// The same, and afterwards reads fail.
     FlushesThenReads,
@@ -109,7 +111,16 @@ impl SimulatedDisk {
         let pages = (0..content.len() as u64).step_by(4096).collect();
         let (cache, pending, fault) = (content.clone(), Vec::new(), DiskFault::None);
         let rng = Rng(seed);
-        Self(Arc::new(Mutex::new(State { rng, platter: content, cache, pending, pages, left: u64::MAX, fault, failed: 0 })))
+        Self(Arc::new(Mutex::new(State {
+            rng,
+            platter: content,
+            cache,
+            pending,
+            pages,
+            left: u64::MAX,
+            fault,
+            failed: 0,
+        })))
     }
 
     /// Power is lost after this many more operations.
@@ -130,7 +141,8 @@ impl SimulatedDisk {
         self.state().fault = fault;
     }
 
-    /// The disk after a power loss now. A separate disk, because the old process still writes to this one.
+    /// The disk after a power loss now. A separate disk, because the old process still writes to
+    /// this one.
     pub fn after_power_loss(&self) -> Self {
         let mut state = self.state();
         state.left = 0;
@@ -139,13 +151,20 @@ impl SimulatedDisk {
         Self::holding(state.platter.clone(), seed)
     }
 
-    /// The disk as the next process finds it if this one is killed now: the system keeps its cache without the writes it dropped.
-    /// A separate disk, because the old process still writes to this one.
+    /// The disk as the next process finds it if this one is killed now: the system keeps its cache
+    /// without the writes it dropped. A separate disk, because the old process still writes to this
+    /// one.
     pub fn after_kill(&self) -> Self {
         let mut state = self.state();
         state.left = 0;
         let rng = Rng(state.rng.number());
-        Self(Arc::new(Mutex::new(State { rng, left: u64::MAX, fault: DiskFault::None, failed: 0, ..state.clone() })))
+        Self(Arc::new(Mutex::new(State {
+            rng,
+            left: u64::MAX,
+            fault: DiskFault::None,
+            failed: 0,
+            ..state.clone()
+        })))
     }
 
     /// The content that reads return now.
@@ -178,7 +197,8 @@ impl SimulatedDisk {
 }
 
 impl State {
-    /// Some pending changes reach the platter, the others are lost. Length changes have their own probability: file systems journal them.
+    /// Some pending changes reach the platter, the others are lost. Length changes have their own
+    /// probability: file systems journal them.
     fn apply_some(&mut self, lengths: usize) {
         let rng = *self.rng.pick(&[0, 10, 50, 90, 100]);
         for change in std::mem::take(&mut self.pending) {
@@ -198,7 +218,11 @@ impl State {
             let (sector, rest) = bytes.split_at(bytes.len().min(SECTOR - at % SECTOR));
             if self.rng.percent(rng) {
                 let torn = self.rng.percent(10);
-                let length = if torn { self.rng.below(sector.len() + 1) } else { sector.len() };
+                let length = if torn {
+                    self.rng.below(sector.len() + 1)
+                } else {
+                    sector.len()
+                };
                 Change::Write(at, sector[..length].to_vec()).apply(&mut self.platter);
             }
             (at, bytes) = (at + sector.len(), rest);
@@ -219,7 +243,10 @@ impl StorageBackend for SimulatedDisk {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.operate(|state| state.fault == DiskFault::Reads)?;
         let at = usize::try_from(offset).unwrap();
-        let found = state.cache.get(at..at + out.len()).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        let found = state
+            .cache
+            .get(at..at + out.len())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         out.copy_from_slice(found);
         Ok(())
     }
@@ -231,7 +258,12 @@ impl StorageBackend for SimulatedDisk {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = match self.operate(|state| matches!(state.fault, DiskFault::Flushes | DiskFault::FlushesThenReads)) {
+        let mut state = match self.operate(|state| {
+            matches!(
+                state.fault,
+                DiskFault::Flushes | DiskFault::FlushesThenReads
+            )
+        }) {
             Ok(state) => state,
             Err(error) => {
                 let mut state = self.state();
@@ -248,15 +280,21 @@ impl StorageBackend for SimulatedDisk {
                 return Err(error);
             }
         };
-        let State { platter, pending, .. } = &mut *state;
+        let State {
+            platter, pending, ..
+        } = &mut *state;
         pending.drain(..).for_each(|change| change.apply(platter));
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let at = usize::try_from(offset).unwrap();
-        let pages: Vec<u64> = (offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE)).map(|page| page * PAGE).collect();
-        let has_room = |state: &State| state.fault != DiskFault::Full || pages.iter().all(|page| state.pages.contains(page));
+        let pages: Vec<u64> = (offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE))
+            .map(|page| page * PAGE)
+            .collect();
+        let has_room = |state: &State| {
+            state.fault != DiskFault::Full || pages.iter().all(|page| state.pages.contains(page))
+        };
         match self.operate(|state| state.fault == DiskFault::Writes || !has_room(state)) {
             Ok(mut state) => {
                 state.pages.extend(pages);

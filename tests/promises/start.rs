@@ -29,16 +29,28 @@ struct Running {
 impl Running {
     /// Starts a controller on the file `data` of a directory and waits until it prints its address.
     fn start(directory: &Path, more: &[&str]) -> Self {
-        let mut process = overkeep(directory, more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = overkeep(directory, more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().expect("it says where it listens").unwrap();
-        let url = first.split_whitespace().find(|word| word.starts_with("https://")).expect("a URL").to_owned();
+        let url = first
+            .split_whitespace()
+            .find(|word| word.starts_with("https://"))
+            .expect("a URL")
+            .to_owned();
         // The other lines follow at once. The last one that is waited for is the fingerprint.
         let mut output = vec![first];
         while !output.last().unwrap().starts_with("certificate: ") {
             output.push(lines.next().expect("a line with the fingerprint").unwrap());
         }
-        Self { process, output, url }
+        Self {
+            process,
+            output,
+            url,
+        }
     }
 
     fn login(&self, password: &str) -> u16 {
@@ -50,7 +62,12 @@ impl Running {
         signal(self.process.id());
         let status = self.process.wait().unwrap().code();
         let mut log = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        self.process
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
         (status, log)
     }
 }
@@ -69,72 +86,144 @@ fn overkeep(directory: &Path, more: &[&str]) -> Command {
 fn as_program(program: &Path, directory: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(program);
     // As environment variables, which flags override.
-    command.arg("run").args(more).env_clear().current_dir(directory).envs([("OVERKEEP_DATA", "data"), ("OVERKEEP_LISTEN", "127.0.0.1:0")]);
+    command
+        .arg("run")
+        .args(more)
+        .env_clear()
+        .current_dir(directory)
+        .envs([
+            ("OVERKEEP_DATA", "data"),
+            ("OVERKEEP_LISTEN", "127.0.0.1:0"),
+        ]);
     command.env("OVERKEEP_PASSWORDS_COST", "10");
     command
 }
 
 /// A start that must end by itself.
 fn refused(directory: &Path, more: &[&str]) -> Output {
-    let command = overkeep(directory, more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let command = overkeep(directory, more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     command.wait_with_output().unwrap()
 }
 
 fn signal(process: u32) {
-    assert!(Command::new("kill").args(["-TERM", &process.to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &process.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 fn agent() -> Agent {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder().disable_verification(true).unversioned_rustls_crypto_provider(provider).build();
-    Agent::config_builder().tls_config(tls).http_status_as_error(false).proxy(None).build().new_agent()
+    let tls = TlsConfig::builder()
+        .disable_verification(true)
+        .unversioned_rustls_crypto_provider(provider)
+        .build();
+    Agent::config_builder()
+        .tls_config(tls)
+        .http_status_as_error(false)
+        .proxy(None)
+        .build()
+        .new_agent()
 }
 
 fn login(url: &str, password: &str) -> u16 {
     let body = json!({ "username": "admin", "password": password });
-    let asked = agent().post(format!("{url}/edge/management/v1/authenticate?method=password")).send_json(body);
+    let asked = agent()
+        .post(format!(
+            "{url}/edge/management/v1/authenticate?method=password"
+        ))
+        .send_json(body);
     asked.unwrap().status().as_u16()
 }
 
 fn get(url: &str, path: &str) -> (u16, Value) {
     let mut answer = agent().get(format!("{url}{path}")).call().unwrap();
-    (answer.status().as_u16(), answer.body_mut().read_json().unwrap())
+    (
+        answer.status().as_u16(),
+        answer.body_mut().read_json().unwrap(),
+    )
 }
 
 fn mode(file: &Path) -> u32 {
     fs::metadata(file).unwrap().permissions().mode() & 0o777
 }
 
-/// Asserts that stderr is one line that begins with the program's name and contains all of these words.
+/// Asserts that stderr is one line that begins with the program's name and contains all of these
+/// words.
 fn assert_refused(output: &Output, words: &[&str]) {
     let line = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{line}");
-    assert!(line.starts_with("overkeep: ") && line.lines().count() == 1, "{line:?}");
-    assert!(words.iter().all(|word| line.contains(word)), "{line:?} has not all of {words:?}");
-    assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        line.starts_with("overkeep: ") && line.lines().count() == 1,
+        "{line:?}"
+    );
+    assert!(
+        words.iter().all(|word| line.contains(word)),
+        "{line:?} has not all of {words:?}"
+    );
+    assert!(
+        output.stdout.is_empty(),
+        "{:?}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 #[test]
 fn first_start_needs_no_arguments() {
     let directory = TempDir::new().unwrap();
-    let (data, secret) = (directory.path().join("data"), directory.path().join("data.admin-password"));
+    let (data, secret) = (
+        directory.path().join("data"),
+        directory.path().join("data.admin-password"),
+    );
     let running = Running::start(directory.path(), &[]);
     let output = running.output.join("\n");
     let password = fs::read_to_string(&secret).unwrap().trim_end().to_owned();
-    assert!(["admin", "data.admin-password", "next:"].iter().all(|word| output.contains(word)), "{output}");
-    assert!(!output.contains(&password), "the password was printed to something other than a terminal");
+    assert!(
+        ["admin", "data.admin-password", "next:"]
+            .iter()
+            .all(|word| output.contains(word)),
+        "{output}"
+    );
+    assert!(
+        !output.contains(&password),
+        "the password was printed to something other than a terminal"
+    );
     assert_eq!((mode(&data), mode(&secret)), (0o600, 0o600));
-    assert_eq!(get(&running.url, "/health"), (200, json!({ "status": "alive" })));
-    assert_eq!(get(&running.url, "/ready"), (200, json!({ "status": "ready" })));
-    assert_eq!((running.login(&password), running.login("wrong-password")), (200, 401));
+    assert_eq!(
+        get(&running.url, "/health"),
+        (200, json!({ "status": "alive" }))
+    );
+    assert_eq!(
+        get(&running.url, "/ready"),
+        (200, json!({ "status": "ready" }))
+    );
+    assert_eq!(
+        (running.login(&password), running.login("wrong-password")),
+        (200, 401)
+    );
     let (status, log) = running.stop();
     assert_eq!(status, Some(0));
-    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
+    assert!(
+        log.lines()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok()),
+        "{log}"
+    );
     assert!(!log.contains(&password));
 
     fs::remove_file(&secret).unwrap();
     let running = Running::start(directory.path(), &[]);
-    assert_eq!(running.output.len(), 2, "where it listens, and the fingerprint");
+    assert_eq!(
+        running.output.len(),
+        2,
+        "where it listens, and the fingerprint"
+    );
     assert_eq!(running.login(&password), 200);
     assert!(!secret.exists());
 }
@@ -144,17 +233,33 @@ fn unseen_password_is_replaced() {
     let directory = TempDir::new().unwrap();
     let secret = directory.path().join("data.admin-password");
     let mut command = overkeep(directory.path(), &[]);
-    command.envs([("OVERKEEP_TLS_CERTIFICATE", "none"), ("OVERKEEP_TLS_KEY", "none")]);
-    assert_refused(&command.output().unwrap(), &["tls.certificate", "No such file"]);
-    assert!(directory.path().join("data").exists() && !secret.exists(), "the start failed before the administrator was stored");
+    command.envs([
+        ("OVERKEEP_TLS_CERTIFICATE", "none"),
+        ("OVERKEEP_TLS_KEY", "none"),
+    ]);
+    assert_refused(
+        &command.output().unwrap(),
+        &["tls.certificate", "No such file"],
+    );
+    assert!(
+        directory.path().join("data").exists() && !secret.exists(),
+        "the start failed before the administrator was stored"
+    );
     let running = Running::start(directory.path(), &[]);
-    assert_eq!(running.login(fs::read_to_string(&secret).unwrap().trim_end()), 200);
+    assert_eq!(
+        running.login(fs::read_to_string(&secret).unwrap().trim_end()),
+        200
+    );
 }
 
 #[test]
 fn seen_password_stays() {
     let directory = TempDir::new().unwrap();
-    let mut config = Config { data: directory.path().join("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    let mut config = Config {
+        data: directory.path().join("data"),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        ..Config::default()
+    };
     config.passwords.cost = 10;
     let start = |config: &Config| {
         let running = controller::start(config, Clock::system()).unwrap();
@@ -165,7 +270,10 @@ fn seen_password_stays() {
     // As if the controller had been killed before it showed the password.
     drop(running);
     let (url, shown, running) = start(&config);
-    assert_eq!([&lost, &shown].map(|password| login(&url, password.as_ref().unwrap())), [401, 200]);
+    assert_eq!(
+        [&lost, &shown].map(|password| login(&url, password.as_ref().unwrap())),
+        [401, 200]
+    );
     running.password_was_seen().unwrap();
     drop(running);
     let (url, none, running) = start(&config);
@@ -177,7 +285,10 @@ fn seen_password_stays() {
     fs::write(&given, "given-by-hand").unwrap();
     config.data = directory.path().join("other");
     drop(start(&config));
-    drop(start(&Config { admin_password_file: Some(given), ..config.clone() }));
+    drop(start(&Config {
+        admin_password_file: Some(given),
+        ..config.clone()
+    }));
     let (url, none, _running) = start(&config);
     assert_eq!((none, login(&url, "given-by-hand")), (None, 200));
 }
@@ -186,7 +297,10 @@ fn seen_password_stays() {
 fn password_file_is_made_anew() {
     for is_link in [false, true] {
         let directory = TempDir::new().unwrap();
-        let (secret, open) = (directory.path().join("data.admin-password"), directory.path().join("open"));
+        let (secret, open) = (
+            directory.path().join("data.admin-password"),
+            directory.path().join("open"),
+        );
         fs::write(&open, "of others").unwrap();
         if is_link {
             symlink(&open, &secret).unwrap()
@@ -196,7 +310,13 @@ fn password_file_is_made_anew() {
         fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
         let running = Running::start(directory.path(), &[]);
         assert!(fs::symlink_metadata(&secret).unwrap().is_file());
-        assert_eq!((mode(&secret), running.login(fs::read_to_string(&secret).unwrap().trim_end())), (0o600, 200));
+        assert_eq!(
+            (
+                mode(&secret),
+                running.login(fs::read_to_string(&secret).unwrap().trim_end())
+            ),
+            (0o600, 200)
+        );
         assert!(!is_link || fs::read_to_string(&open).unwrap() == "of others");
     }
 }
@@ -220,21 +340,38 @@ fn terminals_show_the_password() {
     // The shell may ignore SIGHUP when a terminal goes; the controller on this terminal must not.
     let terminal = "import pty, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let mut process = Command::new("python3")
-        .args(["-c", terminal, env!("CARGO_BIN_EXE_overkeep"), "run", "--data", "data", "--listen", "127.0.0.1:0"])
+        .args([
+            "-c",
+            terminal,
+            env!("CARGO_BIN_EXE_overkeep"),
+            "run",
+            "--data",
+            "data",
+            "--listen",
+            "127.0.0.1:0",
+        ])
         .current_dir(directory.path())
         // The log goes to the same terminal, so that its lines may mix with the output.
-        .envs([("OVERKEEP_LOG_LEVEL", "off"), ("OVERKEEP_PASSWORDS_COST", "10")])
+        .envs([
+            ("OVERKEEP_LOG_LEVEL", "off"),
+            ("OVERKEEP_PASSWORDS_COST", "10"),
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     let mut output = String::new();
     let shown = lines.into_iter().find_map(|line| {
         output += &(line.clone() + "\n");
-        line.strip_prefix("password: ").map(|rest| rest.split_whitespace().next().unwrap().to_owned())
+        line.strip_prefix("password: ")
+            .map(|rest| rest.split_whitespace().next().unwrap().to_owned())
     });
-    let url = output.split_whitespace().find(|word| word.starts_with("https://"));
+    let url = output
+        .split_whitespace()
+        .find(|word| word.starts_with("https://"));
     let status = login(url.expect("a URL"), &shown.expect("a password"));
     process.kill().unwrap();
     process.wait().unwrap();
@@ -248,22 +385,63 @@ fn failed_start_is_one_line() {
     let running = Running::start(directory.path(), &[]);
     let port = running.url.trim_start_matches("https://").to_owned();
 
-    assert_refused(&refused(directory.path(), &[]), &["data", "in use by another process"]);
-    assert_refused(&refused(directory.path(), &["--data", "other", "--listen", &port]), &["listen", &port, "in use"]);
-    assert!(!directory.path().join("other").exists(), "a failed start left a file behind");
+    assert_refused(
+        &refused(directory.path(), &[]),
+        &["data", "in use by another process"],
+    );
+    assert_refused(
+        &refused(directory.path(), &["--data", "other", "--listen", &port]),
+        &["listen", &port, "in use"],
+    );
+    assert!(
+        !directory.path().join("other").exists(),
+        "a failed start left a file behind"
+    );
 
-    assert_refused(&refused(directory.path(), &["--data", "missing/data"]), &["missing", "No such file or directory"]);
-    assert_refused(&refused(directory.path(), &["--data", "data/data"]), &["data/data", "Not a directory"]);
+    assert_refused(
+        &refused(directory.path(), &["--data", "missing/data"]),
+        &["missing", "No such file or directory"],
+    );
+    assert_refused(
+        &refused(directory.path(), &["--data", "data/data"]),
+        &["data/data", "Not a directory"],
+    );
     assert_refused(&refused(directory.path(), &["--data", "."]), &["directory"]);
     fs::write(directory.path().join("letter"), "Dear reader").unwrap();
-    assert_refused(&refused(directory.path(), &["--data", "letter"]), &["letter", "not a data file"]);
-    assert_eq!(fs::read_to_string(directory.path().join("letter")).unwrap(), "Dear reader");
+    assert_refused(
+        &refused(directory.path(), &["--data", "letter"]),
+        &["letter", "not a data file"],
+    );
+    assert_eq!(
+        fs::read_to_string(directory.path().join("letter")).unwrap(),
+        "Dear reader"
+    );
 
-    assert_refused(&refused(directory.path(), &["--data", "other", "--admin-password-file", "none"]), &["admin-password-file", "none"]);
-    fs::write(directory.path().join("settings"), "[sessions]\ntimout = '5m'").unwrap();
-    assert_refused(&refused(directory.path(), &["--config", "settings"]), &["sessions.timout", "settings", "no such key"]);
-    fs::write(directory.path().join("settings"), "[sessions]\ntimeout = '5s'").unwrap();
-    assert_refused(&refused(directory.path(), &["--config", "settings"]), &["sessions.timeout", "5s", "1m to 365d"]);
+    assert_refused(
+        &refused(
+            directory.path(),
+            &["--data", "other", "--admin-password-file", "none"],
+        ),
+        &["admin-password-file", "none"],
+    );
+    fs::write(
+        directory.path().join("settings"),
+        "[sessions]\ntimout = '5m'",
+    )
+    .unwrap();
+    assert_refused(
+        &refused(directory.path(), &["--config", "settings"]),
+        &["sessions.timout", "settings", "no such key"],
+    );
+    fs::write(
+        directory.path().join("settings"),
+        "[sessions]\ntimeout = '5s'",
+    )
+    .unwrap();
+    assert_refused(
+        &refused(directory.path(), &["--config", "settings"]),
+        &["sessions.timeout", "5s", "1m to 365d"],
+    );
 }
 
 #[test]
@@ -274,11 +452,20 @@ fn unwritable_directory_is_named() {
     fs::set_permissions(&locked, Permissions::from_mode(0o555)).unwrap();
     let mut command = overkeep(directory.path(), &["--data", "locked/data"]);
     if fs::write(locked.join("probe"), "").is_ok() {
-        // This user may write everywhere. Another user runs a copy of the program, whose directory it may not be able to enter.
+        // This user may write everywhere. Another user runs a copy of the program, whose directory
+        // it may not be able to enter.
         let anonymous = 65_534;
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_overkeep"), directory.path().join("overkeep")).unwrap();
-        command = as_program(&directory.path().join("overkeep"), directory.path(), &["--data", "locked/data"]);
+        fs::copy(
+            env!("CARGO_BIN_EXE_overkeep"),
+            directory.path().join("overkeep"),
+        )
+        .unwrap();
+        command = as_program(
+            &directory.path().join("overkeep"),
+            directory.path(),
+            &["--data", "locked/data"],
+        );
         command.uid(anonymous);
     }
     assert_refused(&command.output().unwrap(), &["locked", "Permission denied"]);
@@ -298,7 +485,11 @@ fn data_file_permissions_are_tightened() {
 fn removed_data_file_is_noticed() {
     let directory = TempDir::new().unwrap();
     let (data, away) = (directory.path().join("data"), directory.path().join("away"));
-    fs::write(directory.path().join("settings"), "[sessions]\nsweep-interval = '1s'").unwrap();
+    fs::write(
+        directory.path().join("settings"),
+        "[sessions]\nsweep-interval = '1s'",
+    )
+    .unwrap();
     let running = Running::start(directory.path(), &["--config", "settings"]);
     let ready = || get(&running.url, "/ready").0;
     assert_eq!(ready(), 200);
@@ -311,18 +502,34 @@ fn removed_data_file_is_noticed() {
     assert_eq!(ready(), 200);
     thread::sleep(Duration::from_secs(3));
     let (_, log) = running.stop();
-    let output = ["the data file was moved, replaced or deleted", "the data file is at its path again"];
-    assert_eq!(output.map(|line| log.matches(line).count()), [1, 1], "{log}");
+    let output = [
+        "the data file was moved, replaced or deleted",
+        "the data file is at its path again",
+    ];
+    assert_eq!(
+        output.map(|line| log.matches(line).count()),
+        [1, 1],
+        "{log}"
+    );
 }
 
 #[test]
 fn unwritable_log_stops_nothing() {
     let directory = TempDir::new().unwrap();
     let mut command = overkeep(directory.path(), &[]);
-    command.env("OVERKEEP_LOG_LEVEL", "debug").stderr(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    command.env("OVERKEEP_LOG_LEVEL", "debug").stderr(
+        fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap(),
+    );
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    assert!(lines.next().is_some_and(|first| first.unwrap().contains("https://")));
+    assert!(
+        lines
+            .next()
+            .is_some_and(|first| first.unwrap().contains("https://"))
+    );
     lines.for_each(|line| {
         if line.unwrap().starts_with("next:") {
             signal(process.id());
@@ -333,14 +540,29 @@ fn unwritable_log_stops_nothing() {
 
 #[test]
 fn usage_and_help_exit_statuses() {
-    let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).output().unwrap();
+    let run = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_overkeep"))
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
     let help = run(&["run", "--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert_eq!(help.status.code(), Some(0));
-    for flag in ["--config", "--data", "--listen", "--advertise", "--admin-password-file", "OVERKEEP_"] {
+    for flag in [
+        "--config",
+        "--data",
+        "--listen",
+        "--advertise",
+        "--admin-password-file",
+        "OVERKEEP_",
+    ] {
         assert!(text.contains(flag), "{flag} is missing in {text}");
     }
-    assert_eq!(run(&["run", "--lsten", "127.0.0.1:0"]).status.code(), Some(2));
+    assert_eq!(
+        run(&["run", "--lsten", "127.0.0.1:0"]).status.code(),
+        Some(2)
+    );
 }
 
 #[test]
@@ -349,11 +571,35 @@ fn stop_finishes_running_requests() {
     fs::write(directory.path().join("given"), "given-by-hand").unwrap();
     fs::write(directory.path().join("slow"), "[passwords]\ncost = 16").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-    let arguments = ["run", "--config", "slow", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "given"];
-    let mut process =
-        command.args(arguments).env_clear().current_dir(directory.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let first = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-    let url = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
+    let arguments = [
+        "run",
+        "--config",
+        "slow",
+        "--data",
+        "data",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-password-file",
+        "given",
+    ];
+    let mut process = command
+        .args(arguments)
+        .env_clear()
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let first = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .next()
+        .unwrap()
+        .unwrap();
+    let url = first
+        .split_whitespace()
+        .find(|word| word.starts_with("https://"))
+        .unwrap()
+        .to_owned();
     let start = Instant::now();
     login(&url, "given-by-hand");
     let one = start.elapsed();
@@ -371,10 +617,19 @@ fn first_start_names_the_user() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("given"), "given-by-hand").unwrap();
     let running = Running::start(directory.path(), &["--admin-password-file", "given"]);
-    let [_, user, password, next, _] = running.output.as_slice() else { panic!("{:?}", running.output) };
+    let [_, user, password, next, _] = running.output.as_slice() else {
+        panic!("{:?}", running.output)
+    };
     assert_eq!(user, "administrator: admin");
-    assert!(password.contains("given") && !password.contains("given-by-hand"), "{password}");
-    assert!(next.starts_with("next: open https://") && next.contains("overkeep create identity alice --enroll ott --data "), "{next}");
+    assert!(
+        password.contains("given") && !password.contains("given-by-hand"),
+        "{password}"
+    );
+    assert!(
+        next.starts_with("next: open https://")
+            && next.contains("overkeep create identity alice --enroll ott --data "),
+        "{next}"
+    );
     assert!(!directory.path().join("data.admin-password").exists());
     assert_eq!(running.login("given-by-hand"), 200);
 }
@@ -383,12 +638,19 @@ fn first_start_names_the_user() {
 fn first_certificate(url: &str) -> Vec<u8> {
     let address = url.strip_prefix("https://").unwrap();
     let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
-    let mut client = rustls::ClientConnection::new(Arc::new(crate::harness::tls::trusting().with_no_client_auth()), name).unwrap();
-    client.complete_io(&mut std::net::TcpStream::connect(address).unwrap()).unwrap();
+    let mut client = rustls::ClientConnection::new(
+        Arc::new(crate::harness::tls::trusting().with_no_client_auth()),
+        name,
+    )
+    .unwrap();
+    client
+        .complete_io(&mut std::net::TcpStream::connect(address).unwrap())
+        .unwrap();
     client.peer_certificates().unwrap()[0].to_vec()
 }
 
-/// The line is compared with the certificate that a client gets in its handshake, in the form that `openssl x509 -fingerprint` prints.
+/// The line is compared with the certificate that a client gets in its handshake, in the form that
+/// `openssl x509 -fingerprint` prints.
 #[test]
 fn fingerprint_is_that_of_browsers() {
     let directory = TempDir::new().unwrap();
@@ -396,9 +658,19 @@ fn fingerprint_is_that_of_browsers() {
         let running = Running::start(directory.path(), &[]);
         let served = first_certificate(&running.url);
         let digest = ring::digest::digest(&ring::digest::SHA256, &served);
-        let wanted = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
+        let wanted = digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect::<Vec<_>>()
+            .join(":");
         let line = running.output.last().unwrap();
-        assert!(line.starts_with(&format!("certificate: SHA-256 {wanted}; browsers warn of it")), "{turn} start: {line}");
+        assert!(
+            line.starts_with(&format!(
+                "certificate: SHA-256 {wanted}; browsers warn of it"
+            )),
+            "{turn} start: {line}"
+        );
     }
 }
 
@@ -408,22 +680,40 @@ fn left_password_file_is_mentioned() {
     let secret = directory.path().join("data.admin-password");
     Running::start(directory.path(), &[]).stop();
     let (_, log) = Running::start(directory.path(), &[]).stop();
-    let output = log.lines().find(|line| line.contains("data.admin-password")).unwrap_or_else(|| panic!("{log}"));
-    assert!(output.contains("WARN") && output.contains("delete the file"), "{output}");
+    let output = log
+        .lines()
+        .find(|line| line.contains("data.admin-password"))
+        .unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        output.contains("WARN") && output.contains("delete the file"),
+        "{output}"
+    );
 
     let run = |line: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-        let done = command.args(line.split(' ')).args(["--data", "data"]).env_clear().current_dir(directory.path()).output().unwrap();
+        let done = command
+            .args(line.split(' '))
+            .args(["--data", "data"])
+            .env_clear()
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{done:?}");
         String::from_utf8(done.stdout).unwrap()
     };
     run("snapshot copy");
     run("restore --verify-only copy");
-    assert!(secret.exists(), "restore deleted the password file before it replaced anything");
+    assert!(
+        secret.exists(),
+        "restore deleted the password file before it replaced anything"
+    );
     let output = run("restore copy");
     assert!(output.contains("removed data.admin-password"), "{output}");
     assert!(!secret.exists());
-    assert!(!run("restore copy").contains("admin-password"), "there is no password file any more");
+    assert!(
+        !run("restore copy").contains("admin-password"),
+        "there is no password file any more"
+    );
     let (_, log) = Running::start(directory.path(), &[]).stop();
     assert!(!log.contains("admin-password"), "{log}");
 
@@ -446,7 +736,12 @@ fn anonymous_input_logs_no_alarm() {
         b"POST /edge/client/v1/authenticate?method=password HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
         b"GET /version HTTP/1.1\r\nhost: a\r\n\r\nGARBAGE\r\n\r\n",
     ];
-    for (level, shows) in [("info", false), ("info,overkeep::store=debug", false), ("debug", true), ("info,actix_http=warn", true)] {
+    for (level, shows) in [
+        ("info", false),
+        ("info,overkeep::store=debug", false),
+        ("debug", true),
+        ("info,actix_http=warn", true),
+    ] {
         let directory = TempDir::new().unwrap();
         let settings = format!("[log]\nlevel = '{level}'");
         fs::write(directory.path().join("settings"), settings).unwrap();
@@ -454,14 +749,22 @@ fn anonymous_input_logs_no_alarm() {
         let caller = crate::harness::trusting(&running.url);
         for bytes in inputs {
             let mut wire = crate::harness::Wire::to(&caller);
-            wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            wire.socket()
+                .set_read_timeout(Some(Duration::from_secs(2)))
+                .unwrap();
             wire.send(bytes).unwrap();
             assert!(wire.read().0.starts_with("HTTP/1.1 "));
         }
         let (status, log) = running.stop();
         assert_eq!(status, Some(0));
-        let alarms: Vec<&str> = log.lines().filter(|line| line.contains("\"ERROR\"") || line.contains("\"WARN\"")).collect();
-        let of_peers = alarms.iter().filter(|line| !line.contains("the limit of open files")).count();
+        let alarms: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains("\"ERROR\"") || line.contains("\"WARN\""))
+            .collect();
+        let of_peers = alarms
+            .iter()
+            .filter(|line| !line.contains("the limit of open files"))
+            .count();
         assert_eq!(of_peers > 0, shows, "{level}: {alarms:?}");
     }
 }
@@ -470,22 +773,73 @@ fn anonymous_input_logs_no_alarm() {
 fn host_commands_are_logged() {
     for level in ["info", "debug"] {
         let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join("settings"), format!("[log]\nlevel = '{level}'")).unwrap();
+        fs::write(
+            directory.path().join("settings"),
+            format!("[log]\nlevel = '{level}'"),
+        )
+        .unwrap();
         let running = Running::start(directory.path(), &["--config", "settings"]);
-        for line in ["admin list", "pki status", "check", "history verify", "snapshot copy", "pki renew-key", "admin unlock admin"] {
+        for line in [
+            "admin list",
+            "pki status",
+            "check",
+            "history verify",
+            "snapshot copy",
+            "pki renew-key",
+            "admin unlock admin",
+        ] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-            let done = command.args(line.split(' ')).args(["--data", "data"]).env_clear().current_dir(directory.path()).output().unwrap();
+            let done = command
+                .args(line.split(' '))
+                .args(["--data", "data"])
+                .env_clear()
+                .current_dir(directory.path())
+                .output()
+                .unwrap();
             assert!(done.status.success(), "{line}: {done:?}");
         }
         let (_, log) = running.stop();
         let asked = log.lines().filter(|line| line.contains("admin socket"));
-        let logged_commands: Vec<Value> = asked.map(|line| serde_json::from_str(line).unwrap()).collect();
-        let logged_commands: Vec<(&str, &str)> =
-            logged_commands.iter().map(|line| (line["level"].as_str().unwrap(), line["command"].as_str().unwrap())).collect();
-        let changes = [("INFO", "renew the server's key"), ("INFO", "unlock \"admin\"")];
-        let is_read = |(_, command): &(&str, &str)| !changes.iter().any(|change| change.1 == *command);
-        assert_eq!(logged_commands.iter().filter(|line| !is_read(line)).copied().collect::<Vec<_>>(), changes, "{level}");
-        let reads: Vec<_> = logged_commands.iter().filter(|line| is_read(line)).map(|line| line.0).collect();
-        assert_eq!(reads, if level == "debug" { vec!["DEBUG"; 5] } else { Vec::new() }, "{logged_commands:?}");
+        let logged_commands: Vec<Value> = asked
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let logged_commands: Vec<(&str, &str)> = logged_commands
+            .iter()
+            .map(|line| {
+                (
+                    line["level"].as_str().unwrap(),
+                    line["command"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        let changes = [
+            ("INFO", "renew the server's key"),
+            ("INFO", "unlock \"admin\""),
+        ];
+        let is_read =
+            |(_, command): &(&str, &str)| !changes.iter().any(|change| change.1 == *command);
+        assert_eq!(
+            logged_commands
+                .iter()
+                .filter(|line| !is_read(line))
+                .copied()
+                .collect::<Vec<_>>(),
+            changes,
+            "{level}"
+        );
+        let reads: Vec<_> = logged_commands
+            .iter()
+            .filter(|line| is_read(line))
+            .map(|line| line.0)
+            .collect();
+        assert_eq!(
+            reads,
+            if level == "debug" {
+                vec!["DEBUG"; 5]
+            } else {
+                Vec::new()
+            },
+            "{logged_commands:?}"
+        );
     }
 }

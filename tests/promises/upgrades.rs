@@ -1,4 +1,5 @@
-//! Data files over years: scheduled snapshots and their rotation, files of other releases, and bounded growth.
+//! Data files over years: scheduled snapshots and their rotation, files of other releases, and
+//! bounded growth.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +20,10 @@ use overkeep::testing::{
     entity::{ApiSession, ConfigType, Document, HistoryClass, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
     pki::Passphrase,
-    store::{HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
+    store::{
+        HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside,
+        index_code,
+    },
 };
 use redb::{Database, ReadableTable, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde_json::json;
@@ -31,13 +35,19 @@ use crate::{
 };
 
 fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
 
 fn configuration(data: &Path) -> Config {
-    let mut config = Config { data: data.into(), ..Config::default() };
+    let mut config = Config {
+        data: data.into(),
+        ..Config::default()
+    };
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.passwords.cost = 10;
     config
@@ -48,19 +58,48 @@ fn scheduled_snapshots_are_rotated() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
     let store = stores::of(KINDS).start(&data);
-    store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
+    store
+        .write_blocking(|tx| tx.set_setting("something", Some(b"to copy")))
+        .unwrap();
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
     let directory = directory.path().join("made").join("here");
-    let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2, ..Config::default().snapshots };
-    let schedule =
-        || Schedule::of(&settings, Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data), clock.clone()).unwrap();
+    let settings = Snapshots {
+        directory: Some(directory.clone()),
+        interval: Span::minutes(60),
+        keep: 2,
+        ..Config::default().snapshots
+    };
+    let schedule = || {
+        Schedule::of(
+            &settings,
+            Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data),
+            clock.clone(),
+        )
+        .unwrap()
+    };
     let watch = Progress::default();
     let first = schedule().round(&watch).unwrap().unwrap();
-    assert!(snapshot_proof::verify(&first, None, &watch).unwrap().report.findings.is_empty());
-    let others =
-        ["overkeep-2020.snapshot", "overkeep-20200101T000000.000Z.snapshot.mine", "overkeep-20209901T000000.000Z.snapshot", "notes"];
-    others.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
-    fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
+    assert!(
+        snapshot_proof::verify(&first, None, &watch)
+            .unwrap()
+            .report
+            .findings
+            .is_empty()
+    );
+    let others = [
+        "overkeep-2020.snapshot",
+        "overkeep-20200101T000000.000Z.snapshot.mine",
+        "overkeep-20209901T000000.000Z.snapshot",
+        "notes",
+    ];
+    others
+        .iter()
+        .for_each(|name| fs::write(directory.join(name), "").unwrap());
+    fs::write(
+        directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"),
+        "cut off",
+    )
+    .unwrap();
     // The schedule survives a restart.
     clock.advance(Duration::from_secs(3599));
     assert_eq!(schedule().round(&watch).unwrap(), None);
@@ -71,13 +110,18 @@ fn scheduled_snapshots_are_rotated() {
     let third = schedule().round(&watch).unwrap().unwrap();
     let with = |kept: [&PathBuf; 2]| {
         let kept = kept.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
-        let mut expected: Vec<String> = others.iter().map(|name| (*name).to_owned()).chain(kept).collect();
+        let mut expected: Vec<String> = others
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(kept)
+            .collect();
         expected.sort();
         expected
     };
     assert_eq!(names(&directory), with([&second, &third]));
 
-    // Snapshots dated in the future by a wrong clock do not displace newer ones made with the right clock.
+    // Snapshots dated in the future by a wrong clock do not displace newer ones made with the right
+    // clock.
     clock.set(Timestamp::from_millis(1_600_000_000_000));
     let fourth = schedule().round(&watch).unwrap().unwrap();
     let expected = with([&third, &fourth]);
@@ -86,7 +130,11 @@ fn scheduled_snapshots_are_rotated() {
 
     // If no snapshot can be created, none is deleted, and an incomplete one leaves no file.
     clock.advance(Duration::from_secs(3600));
-    fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
+    fs::write(
+        directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"),
+        "cut off",
+    )
+    .unwrap();
     watch.stop();
     assert!(schedule().round(&watch).is_err());
     assert_eq!(names(&directory), expected);
@@ -96,10 +144,19 @@ fn scheduled_snapshots_are_rotated() {
 fn a_controller_keeps_its_schedule() {
     let directory = TempDir::new().unwrap();
     let directory = directory.path().join("snapshots");
-    let server = TestServer::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
+    let server = TestServer::with(Clock::system(), |config| {
+        config.snapshots.directory = Some(directory.clone())
+    });
     let write_part = Instant::now();
-    while !directory.exists() || !names(&directory).iter().any(|name| name.ends_with(".snapshot")) {
-        assert!(write_part.elapsed() < Duration::from_secs(30), "no snapshot is made");
+    while !directory.exists()
+        || !names(&directory)
+            .iter()
+            .any(|name| name.ends_with(".snapshot"))
+    {
+        assert!(
+            write_part.elapsed() < Duration::from_secs(30),
+            "no snapshot is made"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(server);
@@ -112,46 +169,72 @@ fn slow_snapshots_are_not_interrupted() {
     let first = controller::start(&config, Clock::system()).unwrap();
     let password = first.generated_password().unwrap().to_owned();
     let url = |controller: &Controller| format!("https://{}", controller.bound());
-    let token = trusting(&url(&first)).log_in("admin", &password).token.unwrap();
+    let token = trusting(&url(&first))
+        .log_in("admin", &password)
+        .token
+        .unwrap();
     first.stop();
     config.http.request_timeout = "1s".parse().unwrap();
     let store = stores::of(KINDS).start(&config.data);
     // Large enough for a copy to take longer than a request may.
     let write_part = |part: u32| {
-        store.write_blocking(move |tx| tx.set_setting(&format!("ballast {part}"), Some(&vec![7; 8 << 20]))).unwrap();
+        store
+            .write_blocking(move |tx| {
+                tx.set_setting(&format!("ballast {part}"), Some(&vec![7; 8 << 20]))
+            })
+            .unwrap();
         Instant::now()
     };
     let slow = (0..64).map(write_part).any(|write_part| {
-        store.snapshot(&directory.path().join("copy"), &Progress::default()).unwrap();
+        store
+            .snapshot(&directory.path().join("copy"), &Progress::default())
+            .unwrap();
         write_part.elapsed() > 2 * config.http.request_timeout.duration()
     });
     assert!(slow);
     store.close();
     let controller = controller::start(&config, Clock::system()).unwrap();
-    trusting(&url(&controller)).with_token(token).post("/database/snapshot", json!({})).expect(200);
+    trusting(&url(&controller))
+        .with_token(token)
+        .post("/database/snapshot", json!({}))
+        .expect(200);
 }
 
 #[test]
 fn upgrade_copies_the_file_first() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
-    let start = || controller::start(&configuration(&data), Clock::system()).unwrap().stop();
+    let start = || {
+        controller::start(&configuration(&data), Clock::system())
+            .unwrap()
+            .stop()
+    };
     start();
     start();
-    assert_eq!(names(directory.path()), ["data"], "the same release makes no copy");
+    assert_eq!(
+        names(directory.path()),
+        ["data"],
+        "the same release makes no copy"
+    );
     let store = stores::of(KINDS).start(&data);
-    store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
+    store
+        .write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9")))
+        .unwrap();
     drop(store);
     start();
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(names(directory.path()), ["data", &copy]);
     let copy = directory.path().join(copy);
     let kept = stores::of(KINDS).open_read_only(&copy);
-    assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
+    assert_eq!(
+        kept.read(|tx| tx.setting("release")).unwrap().unwrap(),
+        b"0.0.9"
+    );
 }
 
-/// The golden file of a format, made by the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` regenerates the file of the
-/// newest format, which is allowed only until a release with that format is published.
+/// The golden file of a format, made by the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1`
+/// regenerates the file of the newest format, which is allowed only until a release with that
+/// format is published.
 fn golden(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}.redb.gz"))
 }
@@ -161,12 +244,17 @@ const PASSPHRASE: &str = "the golden passphrase";
 
 fn unpack(format: u32, to: &Path) {
     let mut bytes = Vec::new();
-    GzDecoder::new(fs::File::open(golden(format)).unwrap()).read_to_end(&mut bytes).unwrap();
+    GzDecoder::new(fs::File::open(golden(format)).unwrap())
+        .read_to_end(&mut bytes)
+        .unwrap();
     fs::write(to, bytes).unwrap();
 }
 
 fn pack(format: u32, file: &Path) {
-    let mut out = flate2::GzBuilder::new().write(fs::File::create(golden(format)).unwrap(), flate2::Compression::best());
+    let mut out = flate2::GzBuilder::new().write(
+        fs::File::create(golden(format)).unwrap(),
+        flate2::Compression::best(),
+    );
     std::io::copy(&mut fs::File::open(file).unwrap(), &mut out).unwrap();
     out.finish().unwrap();
 }
@@ -197,45 +285,126 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
     let verified = |file: &Path| {
         let manifest = snapshot_proof::verify(file, key.as_ref(), &Progress::default()).unwrap();
         assert!(manifest.report.findings.is_empty(), "{:?}", manifest.report);
-        assert!(offline::verify_history(file, None).unwrap().faults.is_empty());
+        assert!(
+            offline::verify_history(file, None)
+                .unwrap()
+                .faults
+                .is_empty()
+        );
         manifest.manifest.unwrap().format
     };
     assert_eq!(verified(&data), format);
-    assert_eq!(rows(&data).get("records.endpointReport").map_or(0, BTreeMap::len), usize::from(format >= 4));
+    assert_eq!(
+        rows(&data)
+            .get("records.endpointReport")
+            .map_or(0, BTreeMap::len),
+        usize::from(format >= 4)
+    );
     let restored = directory.path().join("restored");
-    restore::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
-    let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
-    assert!(filled(&restored) == filled(&data), "the restored rows differ from the rows of the snapshot");
+    restore::restore(
+        &data,
+        &restored,
+        key.as_ref(),
+        Timestamp::from_millis(0),
+        &Progress::default(),
+    )
+    .unwrap();
+    let filled = |file: &Path| {
+        rows(file)
+            .into_iter()
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect::<BTreeMap<_, _>>()
+    };
+    assert!(
+        filled(&restored) == filled(&data),
+        "the restored rows differ from the rows of the snapshot"
+    );
     let before = |file: &Path| beside(file, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
     offline::reseal(&restored, key.as_ref(), key.as_ref(), &Progress::default()).unwrap();
-    assert!(format == NEWEST || verified(&before(&restored)) == format, "the copy made before an upgrade has the old format");
+    assert!(
+        format == NEWEST || verified(&before(&restored)) == format,
+        "the copy made before an upgrade has the old format"
+    );
     let repaired = directory.path().join("repaired");
     fs::copy(&data, &repaired).unwrap();
-    offline::repair(&repaired, key.as_ref(), Unreadable::Stays, &Progress::default()).unwrap();
+    offline::repair(
+        &repaired,
+        key.as_ref(),
+        Unreadable::Stays,
+        &Progress::default(),
+    )
+    .unwrap();
     let copy = beside(&repaired, ".before-repair");
-    assert!(if format == NEWEST { !copy.exists() } else { verified(&copy) == format }, "a sound file of this release is not copied");
+    assert!(
+        if format == NEWEST {
+            !copy.exists()
+        } else {
+            verified(&copy) == format
+        },
+        "a sound file of this release is not copied"
+    );
     for file in [&restored, &repaired] {
         let kept = fs::read(before(file)).ok();
         started(file).stop();
-        assert_eq!(fs::read(before(file)).ok(), kept, "a file already written by this release was copied");
+        assert_eq!(
+            fs::read(before(file)).ok(),
+            kept,
+            "a file already written by this release was copied"
+        );
     }
     let running = started(&data);
-    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
-    let alice = admin.get("/identities?filter=name%3D%22alice%22").expect(200);
+    let admin =
+        trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let alice = admin
+        .get("/identities?filter=name%3D%22alice%22")
+        .expect(200);
     assert_eq!(alice.data()[0]["roleAttributes"], json!(["laptops"]));
     assert_eq!(alice.data()[0]["appData"], json!({ "desk": "7" }));
-    let service = admin.get("/services?filter=name%3D%22database%22").expect(200);
+    let service = admin
+        .get("/services?filter=name%3D%22database%22")
+        .expect(200);
     let id = service.data()[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(admin.get(&format!("/services/{id}/configs")).expect(200).data()[0]["data"]["port"], 5432);
-    assert_eq!(admin.get(&format!("/services/{id}/identities")).expect(200).data()[0]["name"], "alice");
-    // Lists of transit routers contain edge routers as well. One edge router is the built-in one of this release.
-    let counts = [("edge-routers", 2), ("transit-routers", 3), ("enrollments", 3), ("posture-checks", 1), ("external-jwt-signers", 1)];
+    assert_eq!(
+        admin
+            .get(&format!("/services/{id}/configs"))
+            .expect(200)
+            .data()[0]["data"]["port"],
+        5432
+    );
+    assert_eq!(
+        admin
+            .get(&format!("/services/{id}/identities"))
+            .expect(200)
+            .data()[0]["name"],
+        "alice"
+    );
+    // Lists of transit routers contain edge routers as well. One edge router is the built-in one of
+    // this release.
+    let counts = [
+        ("edge-routers", 2),
+        ("transit-routers", 3),
+        ("enrollments", 3),
+        ("posture-checks", 1),
+        ("external-jwt-signers", 1),
+    ];
     for (path, count) in counts {
-        assert_eq!(admin.get(&format!("/{path}")).expect(200).data().as_array().unwrap().len(), count, "{path}");
+        assert_eq!(
+            admin
+                .get(&format!("/{path}"))
+                .expect(200)
+                .data()
+                .as_array()
+                .unwrap()
+                .len(),
+            count,
+            "{path}"
+        );
     }
     // Forms are generated from these schemas; files of earlier releases hold older ones.
     for record in builtin::config_types(Timestamp::ZERO_TIME).unwrap() {
-        let shown = admin.get(&format!("/config-types/{}", record.id)).expect(200);
+        let shown = admin
+            .get(&format!("/config-types/{}", record.id))
+            .expect(200);
         let schema = record.spec.schema.unwrap().0;
         assert_eq!(
             shown.data()["schema"].to_string(),
@@ -245,18 +414,41 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
         );
     }
     let signers = admin.get("/external-jwt-signers").expect(200);
-    let signer = ["name", "jwksEndpoint", "claimsProperty", "clientId", "scopes", "targetToken"].map(|member| &signers.data()[0][member]);
-    let known = json!(["signer", "https://issuer.example.org/keys", "sub", null, [], "ACCESS"]);
-    assert_eq!(json!(signer), known, "a signer of an earlier release has defaults for the later members");
+    let signer = [
+        "name",
+        "jwksEndpoint",
+        "claimsProperty",
+        "clientId",
+        "scopes",
+        "targetToken",
+    ]
+    .map(|member| &signers.data()[0][member]);
+    let known = json!([
+        "signer",
+        "https://issuer.example.org/keys",
+        "sub",
+        null,
+        [],
+        "ACCESS"
+    ]);
+    assert_eq!(
+        json!(signer),
+        known,
+        "a signer of an earlier release has defaults for the later members"
+    );
     running.stop();
     let copy = directory.path().join("copy");
     offline::snapshot(&data, &copy, &Progress::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
-    assert!(format == NEWEST || verified(&before(&data)) == format, "the copy made before an upgrade has the old format");
+    assert!(
+        format == NEWEST || verified(&before(&data)) == format,
+        "the copy made before an upgrade has the old format"
+    );
 }
 
-/// The rows of earlier formats form one chain, whoever wrote them. They stay as they are, and later log-ins do not displace them.
+/// The rows of earlier formats form one chain, whoever wrote them. They stay as they are, and later
+/// log-ins do not displace them.
 #[test]
 fn upgrade_keeps_the_history() {
     let directory = TempDir::new().unwrap();
@@ -264,26 +456,59 @@ fn upgrade_keeps_the_history() {
     unpack(3, &data);
     let before = rows(&data)["history"].clone();
     let last = offline::verify_history(&data, None).unwrap().last;
-    let first =
-        HistoryAnchor { sequence: 1, hash: before.values().next().unwrap()[..32].iter().map(|byte| format!("{byte:02x}")).collect() };
+    let first = HistoryAnchor {
+        sequence: 1,
+        hash: before.values().next().unwrap()[..32]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    };
     let passphrase = directory.path().join("passphrase");
     fs::write(&passphrase, PASSPHRASE).unwrap();
-    let config = Config { passphrase_file: Some(passphrase), ..configuration(&data) };
+    let config = Config {
+        passphrase_file: Some(passphrase),
+        ..configuration(&data)
+    };
     let running = controller::start(&config, Clock::system()).unwrap();
-    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let admin =
+        trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
     let rows_of = |answer: Answer| answer.data().as_array().unwrap().clone();
-    let shown = rows_of(admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200));
-    assert!(shown.len() > before.len() && shown.iter().zip(1..).all(|(row, sequence)| row["sequence"] == sequence));
+    let shown = rows_of(
+        admin
+            .get("/overkeep/v1/history?sort=sequence&limit=500")
+            .expect(200),
+    );
+    assert!(
+        shown.len() > before.len()
+            && shown
+                .iter()
+                .zip(1..)
+                .all(|(row, sequence)| row["sequence"] == sequence)
+    );
     let hashes = |(row, shown): (&Vec<u8>, &serde_json::Value)| row[..32] == *hex(&shown["hash"]);
-    assert!(before.values().zip(&shown).all(hashes), "a noted hash is no longer the one that is shown");
+    assert!(
+        before.values().zip(&shown).all(hashes),
+        "a noted hash is no longer the one that is shown"
+    );
     running.stop();
     let after = rows(&data);
-    assert!(before.iter().all(|(key, row)| after["history"].get(key) == Some(row)), "a row of the earlier format was changed");
+    assert!(
+        before
+            .iter()
+            .all(|(key, row)| after["history"].get(key) == Some(row)),
+        "a row of the earlier format was changed"
+    );
     for noted in [None, Some(&first), Some(&last)] {
-        assert_eq!(offline::verify_history(&data, noted).unwrap().faults, [""; 0]);
+        assert_eq!(
+            offline::verify_history(&data, noted).unwrap().faults,
+            [""; 0]
+        );
     }
     let store = stores::of(KINDS).start(&data);
-    let nothing = Retention { since: Timestamp::MAX, bytes: 0 };
+    let nothing = Retention {
+        since: Timestamp::MAX,
+        bytes: 0,
+    };
     assert!(store.trim_history(HistoryClass::Sessions, nothing).unwrap() > 0);
     assert_eq!(store.verify_history(Some(&last)).unwrap().faults, [""; 0]);
     store.close();
@@ -295,20 +520,38 @@ fn upgrade_keeps_the_history() {
     let database = Database::open(&data).unwrap();
     let transaction = database.begin_write().unwrap();
     let table = TableDefinition::<&[u8], &[u8]>::new("history");
-    drop(transaction.open_table(table).unwrap().remove(last.sequence.to_be_bytes().as_slice()).unwrap());
+    drop(
+        transaction
+            .open_table(table)
+            .unwrap()
+            .remove(last.sequence.to_be_bytes().as_slice())
+            .unwrap(),
+    );
     transaction.commit().unwrap();
     drop(database);
-    assert!(!offline::verify_history(&data, None).unwrap().faults.is_empty(), "the last row of the earlier format was removed unseen");
+    assert!(
+        !offline::verify_history(&data, None)
+            .unwrap()
+            .faults
+            .is_empty(),
+        "the last row of the earlier format was removed unseen"
+    );
 }
 
 fn hex(text: &serde_json::Value) -> Vec<u8> {
     let text = text.as_str().unwrap();
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect()
 }
 
 /// The prefix of the index keys of a field up to format 2.
 fn earlier_prefix(kind: &str, field: &str) -> Vec<u8> {
-    [kind, field].iter().flat_map(|name| std::iter::once(u8::try_from(name.len()).unwrap()).chain(name.bytes())).collect()
+    [kind, field]
+        .iter()
+        .flat_map(|name| std::iter::once(u8::try_from(name.len()).unwrap()).chain(name.bytes()))
+        .collect()
 }
 
 /// Turns a file of format 3 into one of format 2, which has no index rows of these fields.
@@ -317,22 +560,44 @@ fn take_back(data: &Path, unknown: &[(&str, &str)]) {
     let transaction = database.begin_write().unwrap();
     let codes: BTreeMap<_, _> = KINDS
         .iter()
-        .flat_map(|entry| (entry.indexed)().into_iter().map(|field| (index_code(entry.kind, field), (entry.kind.name, field))))
+        .flat_map(|entry| {
+            (entry.indexed)()
+                .into_iter()
+                .map(|field| (index_code(entry.kind, field), (entry.kind.name, field)))
+        })
         .collect();
     {
-        let mut index = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new("index")).unwrap();
-        let rows: Vec<_> =
-            index.iter().unwrap().map(|row| row.map(|(key, row)| (key.value().to_vec(), row.value().to_vec())).unwrap()).collect();
+        let mut index = transaction
+            .open_table(TableDefinition::<&[u8], &[u8]>::new("index"))
+            .unwrap();
+        let rows: Vec<_> = index
+            .iter()
+            .unwrap()
+            .map(|row| {
+                row.map(|(key, row)| (key.value().to_vec(), row.value().to_vec()))
+                    .unwrap()
+            })
+            .collect();
         for (key, row) in rows {
             index.remove(key.as_slice()).unwrap();
             let (code, value) = key.split_first_chunk().unwrap();
             let (kind, field) = codes[code];
             if !unknown.contains(&(kind, field)) {
-                index.insert([earlier_prefix(kind, field).as_slice(), value].concat().as_slice(), row.as_slice()).unwrap();
+                index
+                    .insert(
+                        [earlier_prefix(kind, field).as_slice(), value]
+                            .concat()
+                            .as_slice(),
+                        row.as_slice(),
+                    )
+                    .unwrap();
             }
         }
-        let mut meta = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new("meta")).unwrap();
-        meta.insert(b"format".as_slice(), 2_u32.to_le_bytes().as_slice()).unwrap();
+        let mut meta = transaction
+            .open_table(TableDefinition::<&[u8], &[u8]>::new("meta"))
+            .unwrap();
+        meta.insert(b"format".as_slice(), 2_u32.to_le_bytes().as_slice())
+            .unwrap();
     }
     transaction.commit().unwrap();
 }
@@ -341,10 +606,13 @@ fn take_back(data: &Path, unknown: &[(&str, &str)]) {
 fn upgrade_indexes_fields_added_since() {
     let server = TestServer::start();
     let service = server.service("database", json!({}));
-    let router = server.admin.post("/edge-routers", json!({ "name": "edge" })).expect(201).id();
+    let router = server
+        .admin
+        .post("/edge-routers", json!({ "name": "edge" }))
+        .expect(201)
+        .id();
     for instance in ["one", ""] {
-        let terminator =
-            json!({ "service": service, "router": router, "binding": "transport", "address": "tcp:localhost:80", "identity": instance });
+        let terminator = json!({ "service": service, "router": router, "binding": "transport", "address": "tcp:localhost:80", "identity": instance });
         server.admin.post("/terminators", terminator).expect(201);
     }
     let directory = server.closed();
@@ -352,7 +620,10 @@ fn upgrade_indexes_fields_added_since() {
     let before = rows(&data);
     take_back(&data, &[("terminator", "instance")]);
     let taken_back = rows(&data);
-    assert!(before["index"].len() == taken_back["index"].len() + 1, "one terminator has an instance id");
+    assert!(
+        before["index"].len() == taken_back["index"].len() + 1,
+        "one terminator has an instance id"
+    );
     let store = stores::of(KINDS).open(&data);
     store.upgrade(None).unwrap();
     drop(store);
@@ -374,11 +645,16 @@ fn changed_config_types_stay() {
     };
     let (running, admin) = start();
     let own = json!({ "type": "object", "properties": { "mine": { "type": "string" } } });
-    admin.patch("/config-types/host.v2", json!({ "schema": own })).expect(200);
+    admin
+        .patch("/config-types/host.v2", json!({ "schema": own }))
+        .expect(200);
     admin.delete("/config-types/g7cIWbcGg").expect(200);
     running.stop();
     let (running, admin) = start();
-    assert_eq!(admin.get("/config-types/host.v2").expect(200).data()["schema"]["properties"], own["properties"]);
+    assert_eq!(
+        admin.get("/config-types/host.v2").expect(200).data()["schema"]["properties"],
+        own["properties"]
+    );
     admin.get("/config-types/g7cIWbcGg").expect(404);
     running.stop();
 }
@@ -400,8 +676,16 @@ fn own_config_types_keep_their_names() {
         (running, admin)
     };
     start().0.stop();
-    // As a file of an earlier release: two types are the operator's, one of which has the id of OpenZiti's.
-    let own = || Document(json!({ "type": "object", "title": "own" }).as_object().unwrap().clone());
+    // As a file of an earlier release: two types are the operator's, one of which has the id of
+    // OpenZiti's.
+    let own = || {
+        Document(
+            json!({ "type": "object", "title": "own" })
+                .as_object()
+                .unwrap()
+                .clone(),
+        )
+    };
     let store = stores::of(KINDS).start(&data);
     store
         .write_blocking(move |tx| {
@@ -413,7 +697,10 @@ fn own_config_types_keep_their_names() {
                 tx.insert(Record::new(
                     Id::from_text(id),
                     Timestamp::from_millis(1),
-                    ConfigType { name: name.into(), schema: Some(own()) },
+                    ConfigType {
+                        name: name.into(),
+                        schema: Some(own()),
+                    },
                 ))?;
             }
             Ok(())
@@ -423,14 +710,23 @@ fn own_config_types_keep_their_names() {
     for _ in 0..2 {
         let (running, admin) = start();
         for id in ["proxy.v1", "mine"] {
-            assert_eq!(admin.get(&format!("/config-types/{id}")).expect(200).data()["schema"]["title"], "own");
+            assert_eq!(
+                admin.get(&format!("/config-types/{id}")).expect(200).data()["schema"]["title"],
+                "own"
+            );
         }
         admin.get("/config-types/interfaces.v1").expect(404);
         for id in ["l2.host.v1", "l2.intercept.v1"] {
             assert!(admin.get(&format!("/config-types/{id}")).expect(200).data()["schema"]["properties"].is_object());
         }
-        let exported = admin.get("/overkeep/v1/network").expect(200).data()["config-types"].to_string();
-        assert!(exported.contains("proxy.v1") && exported.contains("interfaces.v1") && !exported.contains("l2."), "{exported}");
+        let exported =
+            admin.get("/overkeep/v1/network").expect(200).data()["config-types"].to_string();
+        assert!(
+            exported.contains("proxy.v1")
+                && exported.contains("interfaces.v1")
+                && !exported.contains("l2."),
+            "{exported}"
+        );
         running.stop();
     }
     let (running, admin) = start();
@@ -449,17 +745,26 @@ fn write_golden() {
     let mut config = configuration(&data);
     config.admin_password_file = Some(given);
     let running = controller::start(&config, Clock::system()).unwrap();
-    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let admin =
+        trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
     let make = |path: &str, body: serde_json::Value| admin.post(path, body).expect(201).id();
     let roles = json!(["laptops"]);
     make(
         "/identities",
         json!({ "name": "alice", "type": "Device", "isAdmin": false, "roleAttributes": roles, "appData": { "desk": "7" }, "enrollment": { "ott": true } }),
     );
-    let types = admin.get("/config-types?filter=name%3D%22ziti-tunneler-client.v1%22").expect(200);
+    let types = admin
+        .get("/config-types?filter=name%3D%22ziti-tunneler-client.v1%22")
+        .expect(200);
     let data_of = json!({ "hostname": "database.internal", "port": 5432 });
-    let config = make("/configs", json!({ "name": "database", "configTypeId": types.data()[0]["id"], "data": data_of }));
-    make("/services", json!({ "name": "database", "encryptionRequired": true, "configs": [config] }));
+    let config = make(
+        "/configs",
+        json!({ "name": "database", "configTypeId": types.data()[0]["id"], "data": data_of }),
+    );
+    make(
+        "/services",
+        json!({ "name": "database", "encryptionRequired": true, "configs": [config] }),
+    );
     make(
         "/service-policies",
         json!({ "name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["#laptops"], "serviceRoles": ["#all"] }),
@@ -482,16 +787,25 @@ fn write_golden() {
         { "typeId": "PROCESS", "id": "any", "path": "/bin/guard", "isRunning": true, "hash": "ab12", "signerFingerprints": ["ab12"] },
         { "typeId": "ENDPOINT_STATE", "id": "any", "woken": true, "unlocked": true },
     ]);
-    admin.at(Base::Client).post("/posture-response-bulk", reports).expect(200);
+    admin
+        .at(Base::Client)
+        .post("/posture-response-bulk", reports)
+        .expect(200);
     let copy = directory.path().join("copy");
     running.stop();
     offline::snapshot(&data, &copy, &Progress::default()).unwrap();
-    offline::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Progress::default()).unwrap();
+    offline::reseal(
+        &copy,
+        None,
+        Some(&Passphrase::new(PASSPHRASE)),
+        &Progress::default(),
+    )
+    .unwrap();
     pack(NEWEST, &copy);
 }
 
-/// The kinds of which a file of the newest format holds records. A kind made since that format joins them with the next format: no file that a
-/// release wrote holds records of it.
+/// The kinds of which a file of the newest format holds records. A kind made since that format
+/// joins them with the next format: no file that a release wrote holds records of it.
 pub const FILED_KINDS: [&str; 25] = [
     "apiSession",
     "apiSessionCertificate",
@@ -522,18 +836,27 @@ pub const FILED_KINDS: [&str; 25] = [
 
 #[test]
 fn index_changes_with_format_only() {
-    FILED_KINDS.iter().for_each(|name| assert!(KINDS.iter().any(|entry| entry.kind.name == *name), "{name} is no kind"));
+    FILED_KINDS.iter().for_each(|name| {
+        assert!(
+            KINDS.iter().any(|entry| entry.kind.name == *name),
+            "{name} is no kind"
+        )
+    });
     let fields = || {
         KINDS
             .iter()
             .filter(|entry| FILED_KINDS.contains(&entry.kind.name))
-            .flat_map(|entry| (entry.indexed)().into_iter().map(move |field| (entry.kind.name, field, index_code(entry.kind, field))))
+            .flat_map(|entry| {
+                (entry.indexed)()
+                    .into_iter()
+                    .map(move |field| (entry.kind.name, field, index_code(entry.kind, field)))
+            })
     };
     let names: BTreeSet<_> = fields().map(|(kind, field, _)| (kind, field)).collect();
     let codes: BTreeSet<_> = fields().map(|(.., code)| code).collect();
     assert_eq!(codes.len(), names.len(), "two fields have one code");
-    // As long as no release has written the newest format, a new index changes the number without an upgrade: the upgrade from earlier formats
-    // makes the rows.
+    // As long as no release has written the newest format, a new index changes the number without
+    // an upgrade: the upgrade from earlier formats makes the rows.
     let all = codes.iter().flatten().copied().collect::<Vec<u8>>();
     assert_eq!(
         crc32fast::hash(&all),
@@ -542,8 +865,9 @@ fn index_changes_with_format_only() {
     );
 }
 
-/// Sessions that are open at any time, while others begin and end. redb doubles a full file, so that the ratio of file size to content
-/// depends on this number: with this one the file has just been doubled.
+/// Sessions that are open at any time, while others begin and end. redb doubles a full file, so
+/// that the ratio of file size to content depends on this number: with this one the file has just
+/// been doubled.
 const OPEN_SESSIONS: usize = 2_750;
 /// Sessions begun, and as many ended, in one transaction.
 const AT_ONCE: usize = 25;
@@ -564,9 +888,15 @@ impl Sessions {
         let store = stores::of(KINDS).start_on(disk.clone());
         store
             .write_blocking(move |tx| {
-                builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
+                builtin::identity_types(now)
+                    .into_iter()
+                    .try_for_each(|record| tx.insert(record))?;
                 tx.insert(builtin::auth_policy(now))?;
-                tx.insert(Record::new(Id::from_text("somebody"), now, Identity::named("somebody")))
+                tx.insert(Record::new(
+                    Id::from_text("somebody"),
+                    now,
+                    Identity::named("somebody"),
+                ))
             })
             .unwrap();
         Self { disk, store, now }
@@ -576,11 +906,22 @@ impl Sessions {
     fn commit_sessions(&self, begin: Range<usize>, end: Range<usize>) {
         let now = self.now;
         let commit_sessions = move |tx: &Tx<'_>| {
-            begin.into_iter().try_for_each(|n| tx.insert(session(n, now)))?;
-            end.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
+            begin
+                .into_iter()
+                .try_for_each(|n| tx.insert(session(n, now)))?;
+            end.into_iter()
+                .try_for_each(|n| tx.delete(&session(n, now).id))
         };
         self.store.write_blocking(commit_sessions).unwrap();
-        self.store.trim_history(HistoryClass::Sessions, Retention { since: now, bytes: HISTORY }).unwrap();
+        self.store
+            .trim_history(
+                HistoryClass::Sessions,
+                Retention {
+                    since: now,
+                    bytes: HISTORY,
+                },
+            )
+            .unwrap();
     }
 
     /// Closes the file. Returns its length and the length of a compacted copy, in bytes.
@@ -607,7 +948,9 @@ fn session_churn_keeps_file_small() {
     let sessions = Sessions::new();
     let (mut half_way, mut longest) = (0, 0);
     for write_part in (0..OPEN_SESSIONS + cycles).step_by(AT_ONCE) {
-        let ended = write_part.checked_sub(OPEN_SESSIONS).map_or(0..0, |first| first..first + AT_ONCE);
+        let ended = write_part
+            .checked_sub(OPEN_SESSIONS)
+            .map_or(0..0, |first| first..first + AT_ONCE);
         sessions.commit_sessions(write_part..write_part + AT_ONCE, ended);
         longest = sessions.disk.len().unwrap().max(longest);
         if write_part < OPEN_SESSIONS + cycles / 2 {
@@ -616,10 +959,23 @@ fn session_churn_keeps_file_small() {
     }
     let (grown, live) = sessions.closed(&data);
     let times = |length: u64| length as f64 / live as f64;
-    println!("{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most", times(grown), times(longest));
-    assert!(half_way > 0 && longest <= half_way, "it grew from {half_way} to {longest} bytes with as many sessions in it");
+    println!(
+        "{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most",
+        times(grown),
+        times(longest)
+    );
+    assert!(
+        half_way > 0 && longest <= half_way,
+        "it grew from {half_way} to {longest} bytes with as many sessions in it"
+    );
     assert!(grown * 2 <= live * 5, "{grown} bytes for {live}");
-    assert!(offline::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
+    assert!(
+        offline::check(&data, None, &Progress::default())
+            .unwrap()
+            .report
+            .findings
+            .is_empty()
+    );
 }
 
 #[test]
@@ -630,19 +986,43 @@ fn start_compacts_the_file() {
     (0..60).for_each(|n| sessions.commit_sessions(n * 100..(n + 1) * 100, 0..0));
     (0..58).for_each(|n| sessions.commit_sessions(0..0, n * 100..(n + 1) * 100));
     let (grown, live) = sessions.closed(&data);
-    assert!(grown > live * 5 / 2, "{grown} bytes for {live}: too little growth for this test");
-    let opened = |compact: bool| stores::of(KINDS).with(Options { compact, ..Options::default() }).start(&data).close();
+    assert!(
+        grown > live * 5 / 2,
+        "{grown} bytes for {live}: too little growth for this test"
+    );
+    let opened = |compact: bool| {
+        stores::of(KINDS)
+            .with(Options {
+                compact,
+                ..Options::default()
+            })
+            .start(&data)
+            .close()
+    };
     opened(false);
     assert!(length(&data) > live * 5 / 2);
     opened(true);
     let after = length(&data);
-    assert!(after * 2 <= live * 5, "{grown} bytes, then {after} for {live}");
+    assert!(
+        after * 2 <= live * 5,
+        "{grown} bytes, then {after} for {live}"
+    );
     let (before, compact) = offline::compact(&data).unwrap();
-    assert!(compact <= before && before == after, "{before} bytes, then {compact}");
-    assert!(offline::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
+    assert!(
+        compact <= before && before == after,
+        "{before} bytes, then {compact}"
+    );
+    assert!(
+        offline::check(&data, None, &Progress::default())
+            .unwrap()
+            .report
+            .findings
+            .is_empty()
+    );
 }
 
-/// A disk in memory that outlives the store: only space is measured here, and flushes would take time.
+/// A disk in memory that outlives the store: only space is measured here, and flushes would take
+/// time.
 #[derive(Debug, Clone)]
 struct Disk(Arc<InMemoryBackend>);
 
@@ -668,7 +1048,10 @@ fn session(n: usize, now: Timestamp) -> Record<ApiSession> {
     // Ids ascend, and tokens are unordered, as in real files.
     let id = format!("c{n:024}");
     let spec = ApiSession {
-        token: format!("{:016x}-of-somebody-{n:08}", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+        token: format!(
+            "{:016x}-of-somebody-{n:08}",
+            (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ),
         identity_id: Id::from_text("somebody"),
         authenticator_id: "internal".into(),
         config_types: Vec::new(),

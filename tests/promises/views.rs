@@ -1,5 +1,5 @@
-//! A filter or an order reveals nothing that the list itself does not show: in every list, for every caller, each name in use is either
-//! rejected or has a member in the answer.
+//! A filter or an order reveals nothing that the list itself does not show: in every list, for
+//! every caller, each name in use is either rejected or has a member in the answer.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ const MEMBERS: [(&str, &str); 16] = [
     ("enrollments transitRouter", "transitRouterId"),
 ];
 
-/// Names that only administrators may use although these lists do not show them: the recorded lists accept them, and administrators see
-/// the members elsewhere.
+/// Names that only administrators may use although these lists do not show them: the recorded lists
+/// accept them, and administrators see the members elsewhere.
 const ADMINISTRATORS: [&str; 7] = [
     "terminators hostId",
     "posture-checks promptOnUnlock",
@@ -73,30 +73,66 @@ impl<'c> List<'c> {
         let rows = data.as_array().filter(|_| answer.status == 200)?.clone();
         let mut shown = BTreeSet::new();
         rows.iter().for_each(|row| members(row, "", &mut shown));
-        let described = interface(caller.base).document["paths"][row]["get"]["responses"]["200"].clone();
+        let described =
+            interface(caller.base).document["paths"][row]["get"]["responses"]["200"].clone();
         let of = row.rsplit('/').next().unwrap().to_owned();
-        let filterable = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
-        let filterable = filterable.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags").collect();
-        Some(Self { caller, is_admin, path, filterable, of, rows, shown, described })
+        let filterable = answer.json["meta"]["filterableFields"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let filterable = filterable
+            .map(|name| name.as_str().unwrap().to_owned())
+            .filter(|name| name != "tags")
+            .collect();
+        Some(Self {
+            caller,
+            is_admin,
+            path,
+            filterable,
+            of,
+            rows,
+            shown,
+            described,
+        })
     }
 
     fn total(&self, filter: &str) -> Option<usize> {
-        let answer = self.caller.get(&format!("{}?limit=-1&filter={}", self.path, encoded(filter)));
+        let answer = self.caller.get(&format!(
+            "{}?limit=-1&filter={}",
+            self.path,
+            encoded(filter)
+        ));
         match answer.status {
-            200 => Some(answer.data().get("edgeRouters").unwrap_or(answer.data()).as_array().unwrap().len()),
+            200 => Some(
+                answer
+                    .data()
+                    .get("edgeRouters")
+                    .unwrap_or(answer.data())
+                    .as_array()
+                    .unwrap()
+                    .len(),
+            ),
             _ => {
-                assert_eq!((answer.status, answer.code()), (400, "INVALID_FILTER"), "{}", answer.text);
+                assert_eq!(
+                    (answer.status, answer.code()),
+                    (400, "INVALID_FILTER"),
+                    "{}",
+                    answer.text
+                );
                 None
             }
         }
     }
 
     fn filters(&self, name: &str) -> bool {
-        self.total(&format!("{name} = null")).is_some() || self.total(&format!("isEmpty({name})")).is_some()
+        self.total(&format!("{name} = null")).is_some()
+            || self.total(&format!("isEmpty({name})")).is_some()
     }
 
     fn orders(&self, name: &str) -> bool {
-        let answer = self.caller.get(&format!("{}?limit=1&sort={name}", self.path));
+        let answer = self
+            .caller
+            .get(&format!("{}?limit=1&sort={name}", self.path));
         let inside = self.total(&format!("true sort by {name}")).is_some();
         // Lists of role attributes ignore the order.
         inside || (answer.status == 200 && !self.of.ends_with("role-attributes"))
@@ -105,13 +141,22 @@ impl<'c> List<'c> {
     /// Whether a member of this name is in the answer.
     fn shows(&self, name: &str) -> bool {
         let known = format!("{} {name}", self.of);
-        let member = MEMBERS.iter().find(|(of, _)| *of == known).map_or(name, |(_, member)| member);
-        // A documented member may be missing in the present rows; for administrators the document is enough.
+        let member = MEMBERS
+            .iter()
+            .find(|(of, _)| *of == known)
+            .map_or(name, |(_, member)| member);
+        // A documented member may be missing in the present rows; for administrators the document
+        // is enough.
         let by_description = self.rows.is_empty() || self.is_admin;
-        let is_there = |name: &str| self.shown.contains(name) || (by_description && describes(&self.described, name, self.caller.base));
+        let is_there = |name: &str| {
+            self.shown.contains(name)
+                || (by_description && describes(&self.described, name, self.caller.base))
+        };
         let found = is_there(name) || is_there(member);
         // A record may always be found by its id.
-        found || name == "id" || (self.is_admin && (name == "isSystem" || ADMINISTRATORS.contains(&known.as_str())))
+        found
+            || name == "id"
+            || (self.is_admin && (name == "isSystem" || ADMINISTRATORS.contains(&known.as_str())))
     }
 
     /// Names that are accepted and not shown.
@@ -126,8 +171,15 @@ impl<'c> List<'c> {
             }
         }
         // A filter on tags finds exactly the rows that show them, or is rejected.
-        let tagged = self.rows.iter().filter(|row| row.pointer("/tags/colour").is_some()).count();
-        if self.total("tags.colour != null").is_some_and(|found| found != tagged) {
+        let tagged = self
+            .rows
+            .iter()
+            .filter(|row| row.pointer("/tags/colour").is_some())
+            .count();
+        if self
+            .total("tags.colour != null")
+            .is_some_and(|found| found != tagged)
+        {
             leaks.push(format!("{:?} {}: tags", self.caller.base, self.path));
         }
         leaks.extend((!self.is_admin).then(|| self.reveals_others()).flatten());
@@ -137,8 +189,14 @@ impl<'c> List<'c> {
     /// A filter over records that the list only names.
     fn reveals_others(&self) -> Option<String> {
         let sets = ["configs", "roleAttributes", "service", "identity"];
-        let filterable = sets.into_iter().find(|set| self.total(&format!("isEmpty(from {set} where name = \"x\")")).is_some())?;
-        Some(format!("{:?} {}: from {filterable}", self.caller.base, self.path))
+        let filterable = sets.into_iter().find(|set| {
+            self.total(&format!("isEmpty(from {set} where name = \"x\")"))
+                .is_some()
+        })?;
+        Some(format!(
+            "{:?} {}: from {filterable}",
+            self.caller.base, self.path
+        ))
     }
 }
 
@@ -152,10 +210,24 @@ fn members(row: &Json, before: &str, names: &mut BTreeSet<String>) {
 /// Whether a documented answer contains a member anywhere.
 fn describes(schema: &Json, member: &str, base: Base) -> bool {
     match schema {
-        Json::Object(parts) => parts.iter().any(|(name, part)| match (name.as_str(), part.as_str()) {
-            ("$ref", Some(place)) => describes(interface(base).document.pointer(place.trim_start_matches('#')).unwrap(), member, base),
-            _ => (name == "properties" && part.get(member).is_some()) || describes(part, member, base),
-        }),
+        Json::Object(parts) => {
+            parts
+                .iter()
+                .any(|(name, part)| match (name.as_str(), part.as_str()) {
+                    ("$ref", Some(place)) => describes(
+                        interface(base)
+                            .document
+                            .pointer(place.trim_start_matches('#'))
+                            .unwrap(),
+                        member,
+                        base,
+                    ),
+                    _ => {
+                        (name == "properties" && part.get(member).is_some())
+                            || describes(part, member, base)
+                    }
+                })
+        }
         Json::Array(parts) => parts.iter().any(|part| describes(part, member, base)),
         _ => false,
     }
@@ -163,9 +235,19 @@ fn describes(schema: &Json, member: &str, base: Base) -> bool {
 
 /// The paths of all lists of an interface.
 fn lists(base: Base) -> Vec<&'static str> {
-    let is_list =
-        |row: &&overkeep::testing::http::Row| row.method == "GET" && row.operation.parameters.iter().any(|one| one.name == "filter");
-    interface(base).rows().filter(is_list).map(|row| row.path.as_str()).collect()
+    let is_list = |row: &&overkeep::testing::http::Row| {
+        row.method == "GET"
+            && row
+                .operation
+                .parameters
+                .iter()
+                .any(|one| one.name == "filter")
+    };
+    interface(base)
+        .rows()
+        .filter(is_list)
+        .map(|row| row.path.as_str())
+        .collect()
 }
 
 /// A corpus in which every list of a caller who is not an administrator has rows, all with tags.
@@ -173,23 +255,56 @@ fn corpus() -> (Corpus, Caller) {
     let corpus = Corpus::new();
     let server = &corpus.server;
     server.enroll_router(corpus.id("near"));
-    server.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
+    server
+        .admin
+        .delete(&format!("/posture-checks/{}", corpus.id("check")))
+        .expect(200);
     let ann = server.log_in_again("ann-at-work");
     for service in ["web", "wiki"] {
-        ann.post("/sessions", json!({ "serviceId": corpus.id(service), "type": "Dial" })).expect(201);
+        ann.post(
+            "/sessions",
+            json!({ "serviceId": corpus.id(service), "type": "Dial" }),
+        )
+        .expect(201);
     }
-    ann.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201);
+    ann.post(
+        "/current-api-session/certificates",
+        json!({ "csr": Key::new().request() }),
+    )
+    .expect(201);
     let signer = json!({
         "name": "signer", "enabled": true, "issuer": "https://idp.test", "audience": "overlay", "jwksEndpoint": "https://idp.test/keys"
     });
-    server.admin.post("/external-jwt-signers", signer).expect(201);
+    server
+        .admin
+        .post("/external-jwt-signers", signer)
+        .expect(201);
     let authority = Authority::new("of ann");
     server.add_ca(&authority);
     let certificate = json!({ "method": "cert", "identityId": corpus.id("ann"), "certPem": authority.issue("ann", &Key::new()) });
-    server.admin.post("/authenticators", certificate).expect(201);
-    for list in ["services", "terminators", "edge-routers", "external-jwt-signers", "authenticators", "identities", "configs"] {
-        for id in server.admin.get(&format!("/{list}?limit=-1")).expect(200).each("id") {
-            let tagged = server.admin.patch(&format!("/{list}/{id}"), json!({ "tags": { "colour": "red" } }));
+    server
+        .admin
+        .post("/authenticators", certificate)
+        .expect(201);
+    for list in [
+        "services",
+        "terminators",
+        "edge-routers",
+        "external-jwt-signers",
+        "authenticators",
+        "identities",
+        "configs",
+    ] {
+        for id in server
+            .admin
+            .get(&format!("/{list}?limit=-1"))
+            .expect(200)
+            .each("id")
+        {
+            let tagged = server.admin.patch(
+                &format!("/{list}/{id}"),
+                json!({ "tags": { "colour": "red" } }),
+            );
             // System records and certificates have no tags.
             assert!([200, 400, 409].contains(&tagged.status), "{}", tagged.text);
         }
@@ -200,33 +315,81 @@ fn corpus() -> (Corpus, Caller) {
 /// All names that any filter could use.
 fn names(server: &TestServer) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = NEVER_FILTERABLE.map(str::to_owned).into();
-    for path in lists(Base::Management).into_iter().filter(|path| !path.contains('{')) {
+    for path in lists(Base::Management)
+        .into_iter()
+        .filter(|path| !path.contains('{'))
+    {
         let answer = server.admin.get(&format!("{path}?limit=-1")).expect(200);
-        let filterable = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
-        names.extend(filterable.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags"));
-        answer.data().as_array().unwrap().iter().for_each(|row| members(row, "", &mut names));
+        let filterable = answer.json["meta"]["filterableFields"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        names.extend(
+            filterable
+                .map(|name| name.as_str().unwrap().to_owned())
+                .filter(|name| name != "tags"),
+        );
+        answer
+            .data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .for_each(|row| members(row, "", &mut names));
     }
-    names.retain(|name| !name.contains(['_', '/', '-']) && !name.starts_with("tags") && !name.starts_with("data."));
+    names.retain(|name| {
+        !name.contains(['_', '/', '-']) && !name.starts_with("tags") && !name.starts_with("data.")
+    });
     names
 }
 
 /// The ids below which a list may be.
 fn ids(corpus: &Corpus, path: &str) -> Vec<String> {
-    let Some((parents, _)) = path.split_once("/{id}") else { return vec![String::new()] };
-    corpus.server.admin.get(&format!("{parents}?limit=-1")).expect(200).each("id").into_iter().map(str::to_owned).collect()
+    let Some((parents, _)) = path.split_once("/{id}") else {
+        return vec![String::new()];
+    };
+    corpus
+        .server
+        .admin
+        .get(&format!("{parents}?limit=-1"))
+        .expect(200)
+        .each("id")
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
-/// Checks every list of every interface for one caller, except the history and lists of open connections, which are empty here. Returns the number of lists.
-fn check_lists(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSet<String>) -> usize {
+/// Checks every list of every interface for one caller, except the history and lists of open
+/// connections, which are empty here. Returns the number of lists.
+fn check_lists(
+    corpus: &Corpus,
+    caller: &Caller,
+    is_admin: bool,
+    names: &BTreeSet<String>,
+) -> usize {
     let (mut leaks, mut checked) = (Vec::new(), 0);
     for base in Base::ALL {
         let caller = caller.at(base);
-        for path in lists(base).into_iter().filter(|path| !["/history", "/circuits", "/channels", "/links"].contains(path)) {
-            let found = ids(corpus, path).iter().filter_map(|id| List::of(&caller, is_admin, path, id)).max_by_key(|list| list.rows.len());
+        for path in lists(base)
+            .into_iter()
+            .filter(|path| !["/history", "/circuits", "/channels", "/links"].contains(path))
+        {
+            let found = ids(corpus, path)
+                .iter()
+                .filter_map(|id| List::of(&caller, is_admin, path, id))
+                .max_by_key(|list| list.rows.len());
             let Some(list) = found else { continue };
             // Administrators may learn of any name, except a few.
-            let hidden = || NEVER_FILTERABLE.map(str::to_owned).into_iter().chain(list.filterable.iter().cloned());
-            leaks.extend(if is_admin { list.leaks(&hidden().collect()) } else { list.leaks(names) });
+            let hidden = || {
+                NEVER_FILTERABLE
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(list.filterable.iter().cloned())
+            };
+            leaks.extend(if is_admin {
+                list.leaks(&hidden().collect())
+            } else {
+                list.leaks(names)
+            });
             checked += 1;
         }
     }
@@ -238,9 +401,17 @@ fn check_lists(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSe
 fn filters_reveal_no_hidden_members() {
     let (corpus, ann) = corpus();
     let names = names(&corpus.server);
-    assert!(names.len() > 100 && ["issuer", "address", "binding", "isVerified"].iter().all(|name| names.contains(*name)));
+    assert!(
+        names.len() > 100
+            && ["issuer", "address", "binding", "isVerified"]
+                .iter()
+                .all(|name| names.contains(*name))
+    );
     // One list is public; users have theirs at both interfaces.
-    assert_eq!(check_lists(&corpus, &corpus.server.anonymous(), false, &names), 1);
+    assert_eq!(
+        check_lists(&corpus, &corpus.server.anonymous(), false, &names),
+        1
+    );
     assert!(check_lists(&corpus, &ann, false, &names) >= 11);
 }
 
@@ -255,22 +426,74 @@ fn administrators_filter_by_what_they_see() {
 fn filters_of_known_programs_work() {
     let (corpus, ann) = corpus();
     let (web, near) = (corpus.id("web"), corpus.id("near"));
-    let found = |caller: &Caller, path: &str, filter: &str| caller.get(&format!("{path}?filter={}", encoded(filter))).expect(200).total();
+    let found = |caller: &Caller, path: &str, filter: &str| {
+        caller
+            .get(&format!("{path}?filter={}", encoded(filter)))
+            .expect(200)
+            .total()
+    };
     assert_eq!(found(&ann, "/services", r#"name="web""#), 1);
-    assert_eq!(found(&ann, "/services", r#"anyOf(roleAttributes) = "web" and tags.colour = "red" limit none"#), 2);
-    assert_eq!(found(&ann, "/services", r#"not isEmpty(configs) sort by name"#), 2);
-    assert_eq!(found(&ann, &format!("/services/{web}/terminators"), r#"service.name = "web" sort by address desc"#), 2);
-    assert_eq!(found(&ann, "/current-identity/edge-routers", &format!(r#"id = "{near}" and connected = false"#)), 1);
-    assert_eq!(found(&ann, "/current-identity/authenticators", r#"method="updb""#), 1);
-    assert_eq!(found(&ann, "/sessions", &format!(r#"service = "{web}" and type = "Dial""#)), 1);
-    assert_eq!(found(&corpus.server.anonymous(), "/external-jwt-signers", r#"name icontains "SIGN" sort by name"#), 1);
+    assert_eq!(
+        found(
+            &ann,
+            "/services",
+            r#"anyOf(roleAttributes) = "web" and tags.colour = "red" limit none"#
+        ),
+        2
+    );
+    assert_eq!(
+        found(&ann, "/services", r#"not isEmpty(configs) sort by name"#),
+        2
+    );
+    assert_eq!(
+        found(
+            &ann,
+            &format!("/services/{web}/terminators"),
+            r#"service.name = "web" sort by address desc"#
+        ),
+        2
+    );
+    assert_eq!(
+        found(
+            &ann,
+            "/current-identity/edge-routers",
+            &format!(r#"id = "{near}" and connected = false"#)
+        ),
+        1
+    );
+    assert_eq!(
+        found(&ann, "/current-identity/authenticators", r#"method="updb""#),
+        1
+    );
+    assert_eq!(
+        found(
+            &ann,
+            "/sessions",
+            &format!(r#"service = "{web}" and type = "Dial""#)
+        ),
+        1
+    );
+    assert_eq!(
+        found(
+            &corpus.server.anonymous(),
+            "/external-jwt-signers",
+            r#"name icontains "SIGN" sort by name"#
+        ),
+        1
+    );
 }
 
 #[test]
 fn identities_filter_by_session() {
     let (corpus, _ann) = corpus();
     let admin = &corpus.server.admin;
-    let found = |filter: &str| admin.get(&format!("/identities?filter={}", encoded(filter))).expect(200).each("name").join(" ");
+    let found = |filter: &str| {
+        admin
+            .get(&format!("/identities?filter={}", encoded(filter)))
+            .expect(200)
+            .each("name")
+            .join(" ")
+    };
     assert_eq!(found("hasApiSession=true and isAdmin=false"), "ann");
     assert!(!found("hasApiSession=false").contains("ann"));
 }

@@ -9,7 +9,8 @@ use super::{FIN, PATIENCE, Refused, Sdk, key, kind};
 pub struct Conn {
     pub sdk: Sdk,
     pub id: u32,
-    /// The message that opened it: StateConnected for the dialing side, Dial for the accepting side.
+    /// The message that opened it: StateConnected for the dialing side, Dial for the accepting
+    /// side.
     pub made_by: Frame,
     pub(super) messages: mpsc::Receiver<Frame>,
 }
@@ -30,11 +31,16 @@ impl Sdk {
     ///
     /// # Errors
     /// The refusal of the router.
-    pub async fn dial_with(&self, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Conn, Refused> {
+    pub async fn dial_with(
+        &self,
+        token: &str,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Conn, Refused> {
         let id = self.next_id();
         // Data may follow the answer immediately.
         let messages = self.take(id, self.options.window);
-        let connect = more(Builder::new(kind::CONNECT).u32(key::CONNECTION, id)).body(token.as_bytes());
+        let connect =
+            more(Builder::new(kind::CONNECT).u32(key::CONNECTION, id)).body(token.as_bytes());
         let answer = self.ask(connect).await.ok_or_else(Refused::lost)?;
         assert_eq!(answer.u32(key::CONNECTION), Some(id));
         if answer.content_type() != kind::STATE_CONNECTED {
@@ -42,7 +48,12 @@ impl Sdk {
             self.forget(id);
             return Err(Refused::of(&answer));
         }
-        Ok(Conn { sdk: self.clone(), id, made_by: answer, messages })
+        Ok(Conn {
+            sdk: self.clone(),
+            id,
+            made_by: answer,
+            messages,
+        })
     }
 
     /// Dials with the token of a session.
@@ -50,32 +61,49 @@ impl Sdk {
     /// # Errors
     /// The refusal of the router.
     pub async fn dial(&self, token: &str) -> Result<Conn, Refused> {
-        self.dial_with(token, |connect| connect.text(key::CALLER, "somebody")).await
+        self.dial_with(token, |connect| connect.text(key::CALLER, "somebody"))
+            .await
     }
 }
 
 impl Conn {
     /// Sends one data message.
     pub async fn send(&self, data: &[u8]) {
-        let frame = Builder::new(kind::DATA).u32(key::CONNECTION, self.id).u32(1001, 1).body(data);
+        let frame = Builder::new(kind::DATA)
+            .u32(key::CONNECTION, self.id)
+            .u32(1001, 1)
+            .body(data);
         drop(self.sdk.send(frame).await);
     }
 
     /// Finishes sending.
     pub async fn finish(&self) {
-        let frame = Builder::new(kind::DATA).u32(key::CONNECTION, self.id).u32(key::FLAGS, FIN).empty();
+        let frame = Builder::new(kind::DATA)
+            .u32(key::CONNECTION, self.id)
+            .u32(key::FLAGS, FIN)
+            .empty();
         drop(self.sdk.send(frame).await);
     }
 
     /// Closes the connection.
     pub async fn close(&self) {
-        drop(self.sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, self.id).body(b"done")).await);
+        drop(
+            self.sdk
+                .send(
+                    Builder::new(kind::STATE_CLOSED)
+                        .u32(key::CONNECTION, self.id)
+                        .body(b"done"),
+                )
+                .await,
+        );
         self.sdk.forget(self.id);
     }
 
     /// The next message; none if the channel is closed.
     pub async fn message(&mut self) -> Option<Frame> {
-        timeout(PATIENCE, self.messages.recv()).await.expect("nothing was received on a connection")
+        timeout(PATIENCE, self.messages.recv())
+            .await
+            .expect("nothing was received on a connection")
     }
 
     /// The next message, without a timeout.
@@ -85,7 +113,9 @@ impl Conn {
 
     /// The next event.
     pub async fn next(&mut self) -> Event {
-        let Some(frame) = self.message().await else { return Event::Lost };
+        let Some(frame) = self.message().await else {
+            return Event::Lost;
+        };
         match frame.content_type() {
             kind::DATA if frame.u32(key::FLAGS).unwrap_or_default() & FIN != 0 => Event::Fin,
             kind::DATA => Event::Data(frame.body().to_vec()),

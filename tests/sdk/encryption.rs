@@ -1,5 +1,6 @@
-//! End-to-end encryption as the SDKs do it: X25519 key exchange, then one stream of XChaCha20-Poly1305 in each direction (libsodium's
-//! `crypto_kx` and `crypto_secretstream`). The header of a stream is the first message of its direction.
+//! End-to-end encryption as the SDKs do it: X25519 key exchange, then one stream of
+//! XChaCha20-Poly1305 in each direction (libsodium's `crypto_kx` and `crypto_secretstream`). The
+//! header of a stream is the first message of its direction.
 
 use dryoc::{
     dryocstream::{DryocStream, Header, Pull, Push, Tag},
@@ -50,7 +51,11 @@ impl Sdk {
     pub async fn dial_sealed(&self, token: &str) -> Result<Sealed, Refused> {
         let keys = Keys::new();
         let method = self.options.crypto_method;
-        let offer = |connect: Builder| connect.bytes(key::PUBLIC_KEY, keys.public()).optional(key::CRYPTO_METHOD, method);
+        let offer = |connect: Builder| {
+            connect
+                .bytes(key::PUBLIC_KEY, keys.public())
+                .optional(key::CRYPTO_METHOD, method)
+        };
         let conn = self.dial_with(token, offer).await?;
         let session = Session::new_client(&keys.0, &peer_key(&conn)).expect("a public key");
         Ok(Sealed::over(conn, session).await)
@@ -61,7 +66,8 @@ impl Sdk {
     /// # Errors
     /// The refusal of the router.
     pub async fn host_sealed(&self, token: &str, keys: &Keys) -> Result<Host, Refused> {
-        self.host_with(token, |bind| bind.bytes(key::PUBLIC_KEY, keys.public())).await
+        self.host_with(token, |bind| bind.bytes(key::PUBLIC_KEY, keys.public()))
+            .await
     }
 }
 
@@ -76,7 +82,12 @@ impl Host {
 
 /// The public key of the other end.
 fn peer_key(conn: &Conn) -> Key {
-    Key::try_from(conn.made_by.header(key::PUBLIC_KEY).expect("the other end sends a public key")).expect("32 bytes")
+    Key::try_from(
+        conn.made_by
+            .header(key::PUBLIC_KEY)
+            .expect("the other end sends a public key"),
+    )
+    .expect("32 bytes")
 }
 
 impl Sealed {
@@ -84,23 +95,40 @@ impl Sealed {
         let (receiving, sending) = session.into_parts();
         let (encryptor, header): (_, Header) = DryocStream::init_push(&sending);
         conn.send(header.as_slice()).await;
-        Self { conn, encryptor, decryptor: Decryptor::Waiting(receiving) }
+        Self {
+            conn,
+            encryptor,
+            decryptor: Decryptor::Waiting(receiving),
+        }
     }
 
     /// Sends one message.
     pub async fn send(&mut self, message: &[u8]) {
-        let sealed = self.encryptor.push_to_vec(message, None, Tag::Message).expect("a message");
+        let sealed = self
+            .encryptor
+            .push_to_vec(message, None, Tag::Message)
+            .expect("a message");
         self.conn.send(&sealed).await;
     }
 
     /// The next message; none once the other end has finished or the connection is closed.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            let Event::Data(received) = self.conn.next().await else { return None };
+            let Event::Data(received) = self.conn.next().await else {
+                return None;
+            };
             match &mut self.decryptor {
-                Decryptor::Open(stream) => return Some(stream.pull_to_vec(&received, None).expect("an authentic message").0),
+                Decryptor::Open(stream) => {
+                    return Some(
+                        stream
+                            .pull_to_vec(&received, None)
+                            .expect("an authentic message")
+                            .0,
+                    );
+                }
                 Decryptor::Waiting(key) => {
-                    let header = Header::try_from(received.as_slice()).expect("a header of 24 bytes");
+                    let header =
+                        Header::try_from(received.as_slice()).expect("a header of 24 bytes");
                     self.decryptor = Decryptor::Open(DryocStream::init_pull(key, &header));
                 }
             }

@@ -20,7 +20,11 @@ impl Sdk {
     ///
     /// # Errors
     /// The refusal of the router.
-    pub async fn host_with(&self, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Host, Refused> {
+    pub async fn host_with(
+        &self,
+        token: &str,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Host, Refused> {
         self.host_as(self.next_id(), token, more).await
     }
 
@@ -28,19 +32,40 @@ impl Sdk {
     ///
     /// # Errors
     /// The refusal of the router.
-    pub async fn host_as(&self, id: u32, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Host, Refused> {
+    pub async fn host_as(
+        &self,
+        id: u32,
+        token: &str,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Host, Refused> {
         let messages = self.take(id, 1 << 16);
         let bind = Builder::new(kind::BIND).u32(key::CONNECTION, id);
-        let bind = if self.options.router_names { bind.flag(key::ROUTER_CONNECTION, true) } else { bind };
-        let answer = self.ask(more(bind).body(token.as_bytes())).await.ok_or_else(Refused::lost)?;
+        let bind = if self.options.router_names {
+            bind.flag(key::ROUTER_CONNECTION, true)
+        } else {
+            bind
+        };
+        let answer = self
+            .ask(more(bind).body(token.as_bytes()))
+            .await
+            .ok_or_else(Refused::lost)?;
         assert_eq!(answer.u32(key::CONNECTION), Some(id));
         if answer.content_type() != kind::STATE_CONNECTED {
             assert_eq!(answer.content_type(), kind::STATE_CLOSED);
             self.forget(id);
             return Err(Refused::of(&answer));
         }
-        assert_eq!(answer.is_set(key::ROUTER_CONNECTION), self.options.router_names);
-        Ok(Host { sdk: self.clone(), id, token: token.to_owned(), bound: answer, messages })
+        assert_eq!(
+            answer.is_set(key::ROUTER_CONNECTION),
+            self.options.router_names
+        );
+        Ok(Host {
+            sdk: self.clone(),
+            id,
+            token: token.to_owned(),
+            bound: answer,
+            messages,
+        })
     }
 
     /// Hosts with the token of a session.
@@ -55,7 +80,9 @@ impl Sdk {
 impl Host {
     /// The next message for the binding: a Dial, or its end.
     pub async fn message(&mut self) -> Option<Frame> {
-        timeout(PATIENCE, self.messages.recv()).await.expect("nothing was received for a host")
+        timeout(PATIENCE, self.messages.recv())
+            .await
+            .expect("nothing was received for a host")
     }
 
     /// Whether no message is waiting.
@@ -66,7 +93,12 @@ impl Host {
     /// The next Dial.
     pub async fn dialed(&mut self) -> Frame {
         let dial = self.message().await.expect("the channel was closed");
-        assert_eq!(dial.content_type(), kind::DIAL, "{}", String::from_utf8_lossy(dial.body()));
+        assert_eq!(
+            dial.content_type(),
+            kind::DIAL,
+            "{}",
+            String::from_utf8_lossy(dial.body())
+        );
         assert_eq!(dial.body(), self.token.as_bytes());
         dial
     }
@@ -74,7 +106,9 @@ impl Host {
     /// Waits until the binding has ended and returns why.
     pub async fn ended(&mut self) -> Refused {
         loop {
-            let Some(frame) = self.message().await else { return Refused::lost() };
+            let Some(frame) = self.message().await else {
+                return Refused::lost();
+            };
             if frame.content_type() == kind::STATE_CLOSED {
                 return Refused::of(&frame);
             }
@@ -98,9 +132,17 @@ impl Host {
         } else {
             // A host that chooses connection ids itself is told that the router knows the id.
             let connected = self.sdk.ask(answer).await.expect("the channel was closed");
-            assert_eq!((connected.content_type(), connected.u32(key::CONNECTION)), (kind::STATE_CONNECTED, Some(self.id)));
+            assert_eq!(
+                (connected.content_type(), connected.u32(key::CONNECTION)),
+                (kind::STATE_CONNECTED, Some(self.id))
+            );
         }
-        Conn { sdk: self.sdk.clone(), id, made_by: dial, messages }
+        Conn {
+            sdk: self.sdk.clone(),
+            id,
+            made_by: dial,
+            messages,
+        }
     }
 
     /// Accepts the next connection.
@@ -111,13 +153,21 @@ impl Host {
 
     /// Refuses a connection.
     pub async fn refuse(&self, dial: &Frame, text: &str) {
-        let answer = Builder::reply(kind::DIAL_FAILED, dial).u32(key::CONNECTION, self.id).body(text.as_bytes());
+        let answer = Builder::reply(kind::DIAL_FAILED, dial)
+            .u32(key::CONNECTION, self.id)
+            .body(text.as_bytes());
         drop(self.sdk.send(answer).await);
     }
 
     /// Unbinds and returns the router's answer.
     pub async fn unbind(&self) -> Option<Frame> {
-        self.sdk.ask(Builder::new(kind::UNBIND).u32(key::CONNECTION, self.id).body(self.token.as_bytes())).await
+        self.sdk
+            .ask(
+                Builder::new(kind::UNBIND)
+                    .u32(key::CONNECTION, self.id)
+                    .body(self.token.as_bytes()),
+            )
+            .await
     }
 
     /// Echoes the data of every connection while the channel is open.

@@ -1,7 +1,11 @@
-//! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. It supports both ways of naming the connections
-//! of a host, and end-to-end encryption (`encryption.rs`). It does not reconnect and does not renew sessions.
+//! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. It
+//! supports both ways of naming the connections of a host, and end-to-end encryption
+//! (`encryption.rs`). It does not reconnect and does not renew sessions.
 
-#![allow(dead_code, reason = "not every test, bench and example that includes it uses all of it")]
+#![allow(
+    dead_code,
+    reason = "not every test, bench and example that includes it uses all of it"
+)]
 
 mod conn;
 pub mod encryption;
@@ -33,7 +37,10 @@ pub use overkeep::testing::built_in_router::{key, kind};
 pub const FIN: u32 = 1;
 /// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 1 << 20,
+    body: 64 << 20,
+};
 
 /// How an SDK behaves.
 #[derive(Debug, Clone, Copy)]
@@ -54,13 +61,33 @@ pub struct Options {
 
 impl Options {
     /// Like the Go SDKs.
-    pub const GO: Self = Self { sequence: -1, hello: &[], crypto_method: Some(&[0]), first: 1, router_names: true, window: 1 << 20 };
+    pub const GO: Self = Self {
+        sequence: -1,
+        hello: &[],
+        crypto_method: Some(&[0]),
+        first: 1,
+        router_names: true,
+        window: 1 << 20,
+    };
     /// Like older C SDKs.
-    pub const C: Self = Self { sequence: 0, hello: &[], crypto_method: None, first: 0, router_names: false, window: 1 << 20 };
-    /// Like libziti 1.18: its hello offers a group of connections, of which this is the first one, and says that it can be inspected.
+    pub const C: Self = Self {
+        sequence: 0,
+        hello: &[],
+        crypto_method: None,
+        first: 0,
+        router_names: false,
+        window: 1 << 20,
+    };
+    /// Like libziti 1.18: its hello offers a group of connections, of which this is the first one,
+    /// and says that it can be inspected.
     pub const LIBZITI: Self = Self {
         sequence: 1,
-        hello: &[(common::CHANNEL_TYPE, b"edge.default"), (common::IS_GROUPED, &[1]), (11, &[1]), (1023, &[1])],
+        hello: &[
+            (common::CHANNEL_TYPE, b"edge.default"),
+            (common::IS_GROUPED, &[1]),
+            (11, &[1]),
+            (1023, &[1]),
+        ],
         crypto_method: Some(b"libsodium"),
         first: 0,
         router_names: true,
@@ -87,7 +114,11 @@ impl Refused {
     }
 
     fn lost() -> Self {
-        Self { text: "the channel was closed".into(), code: None, structured: None }
+        Self {
+            text: "the channel was closed".into(),
+            code: None,
+            structured: None,
+        }
     }
 }
 
@@ -117,7 +148,11 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Otherwise the connection would stay open.
-        self.reading.lock().unwrap().iter().for_each(tokio::task::AbortHandle::abort);
+        self.reading
+            .lock()
+            .unwrap()
+            .iter()
+            .for_each(tokio::task::AbortHandle::abort);
     }
 }
 
@@ -141,11 +176,15 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Fr
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         other => drop(other?),
     }
-    let size = Head::decode(&head, LIMITS).map_err(io::Error::other)?.size();
+    let size = Head::decode(&head, LIMITS)
+        .map_err(io::Error::other)?
+        .size();
     let mut bytes = BytesMut::zeroed(size);
     bytes[..HEAD].copy_from_slice(&head);
     stream.read_exact(&mut bytes[HEAD..]).await?;
-    Frame::decode(bytes, LIMITS).map(Some).map_err(io::Error::other)
+    Frame::decode(bytes, LIMITS)
+        .map(Some)
+        .map_err(io::Error::other)
 }
 
 impl Sdk {
@@ -153,15 +192,33 @@ impl Sdk {
     ///
     /// # Errors
     /// The refusal of the router.
-    pub async fn connect(stream: impl Stream + 'static, token: &str, options: Options) -> Result<Self, Refused> {
+    pub async fn connect(
+        stream: impl Stream + 'static,
+        token: &str,
+        options: Options,
+    ) -> Result<Self, Refused> {
         let mut stream: Box<dyn Stream> = Box::new(stream);
         let hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token);
-        let mut hello = options.hello.iter().fold(hello, |hello, (key, value)| hello.bytes(*key, value)).body(b"test-sdk");
+        let mut hello = options
+            .hello
+            .iter()
+            .fold(hello, |hello, (key, value)| hello.bytes(*key, value))
+            .body(b"test-sdk");
         hello.set_sequence(options.sequence);
-        stream.write_all(hello.as_bytes()).await.map_err(|_| Refused::lost())?;
-        let answer = timeout(PATIENCE, read(&mut stream)).await.expect("no answer to a hello").ok().flatten();
+        stream
+            .write_all(hello.as_bytes())
+            .await
+            .map_err(|_| Refused::lost())?;
+        let answer = timeout(PATIENCE, read(&mut stream))
+            .await
+            .expect("no answer to a hello")
+            .ok()
+            .flatten();
         let welcome = answer.ok_or_else(Refused::lost)?;
-        assert_eq!((welcome.content_type(), welcome.i32(common::REPLY_FOR)), (content::RESULT, Some(options.sequence)));
+        assert_eq!(
+            (welcome.content_type(), welcome.i32(common::REPLY_FOR)),
+            (content::RESULT, Some(options.sequence))
+        );
         if !welcome.is_set(common::SUCCESS) {
             return Err(Refused::of(&welcome));
         }
@@ -186,18 +243,25 @@ impl Sdk {
                     Ok(Some(frame)) => frame,
                     last => break last,
                 };
-                let Some(inner) = reading.upgrade() else { return };
+                let Some(inner) = reading.upgrade() else {
+                    return;
+                };
                 inner.dispatch(frame, &other_messages).await;
             };
             if let Some(inner) = reading.upgrade() {
                 inner.was_cut.store(last.is_err(), Ordering::Release);
                 let mut state = inner.state.lock().unwrap();
-                (state.is_closed, state.replies, state.receivers) = (true, HashMap::new(), HashMap::new());
+                (state.is_closed, state.replies, state.receivers) =
+                    (true, HashMap::new(), HashMap::new());
                 inner.closed.send_replace(true);
             }
         });
         *inner.reading.lock().unwrap() = Some(task.abort_handle());
-        Ok(Self { inner, options, welcome: Arc::new(welcome) })
+        Ok(Self {
+            inner,
+            options,
+            welcome: Arc::new(welcome),
+        })
     }
 
     /// A new connection id.
@@ -240,7 +304,10 @@ impl Sdk {
             writer.flush().await.ok()?;
             answer
         };
-        timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("no answer to {}", frame.content_type())).ok()
+        timeout(PATIENCE, answer)
+            .await
+            .unwrap_or_else(|_| panic!("no answer to {}", frame.content_type()))
+            .ok()
     }
 
     /// The next message that belongs to no connection and answers no request.
@@ -262,7 +329,10 @@ impl Sdk {
     /// Waits until the router has closed the channel.
     pub async fn closed(&self) {
         let mut closed = self.inner.closed.subscribe();
-        timeout(PATIENCE, closed.wait_for(|closed| *closed)).await.expect("the channel stays open").unwrap();
+        timeout(PATIENCE, closed.wait_for(|closed| *closed))
+            .await
+            .expect("the channel stays open")
+            .unwrap();
     }
 
     /// Whether the channel was closed within a message.
@@ -290,7 +360,12 @@ impl Sdk {
     }
 
     fn forget(&self, connection: u32) {
-        self.inner.state.lock().unwrap().receivers.remove(&connection);
+        self.inner
+            .state
+            .lock()
+            .unwrap()
+            .receivers
+            .remove(&connection);
     }
 }
 
@@ -301,8 +376,15 @@ impl Inner {
         }
         let (reply, sender) = {
             let mut state = self.state.lock().unwrap();
-            let reply = frame.reply_for().and_then(|sequence| state.replies.remove(&sequence));
-            (reply, frame.u32(key::CONNECTION).and_then(|connection| state.receivers.get(&connection).cloned()))
+            let reply = frame
+                .reply_for()
+                .and_then(|sequence| state.replies.remove(&sequence));
+            (
+                reply,
+                frame
+                    .u32(key::CONNECTION)
+                    .and_then(|connection| state.receivers.get(&connection).cloned()),
+            )
         };
         match (reply, sender) {
             (Some(reply), _) => drop(reply.send(frame)),

@@ -36,7 +36,8 @@ const HEADERS: usize = 16 << 10;
 const MAX_ID: usize = 255;
 /// How often a heartbeat is sent.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// A connection without any message for this time is closed. Routers send heartbeats, so a live connection is never silent for so long.
+/// A connection without any message for this time is closed. Routers send heartbeats, so a live
+/// connection is never silent for so long.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Why a connection of a link ends.
@@ -59,12 +60,18 @@ pub(crate) async fn serve(
 ) {
     let hello = match read::hello(&mut stream, core.times.hello).await {
         Ok(hello) => hello,
-        Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link"),
+        Err(stop) => {
+            return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link");
+        }
     };
     let joined = introduction(&core, &hello, &peer).and_then(|introduction| {
-        let account = core.budget.account(&format!("router {}", introduction.router));
+        let account = core
+            .budget
+            .account(&format!("router {}", introduction.router));
         let connection = Arc::new(LinkConnection::new(SendQueue::new(core.room, account)));
-        core.links.join(introduction, &connection).map(|joined| (joined, connection))
+        core.links
+            .join(introduction, &connection)
+            .map(|joined| (joined, connection))
     });
     let ((link, replaced), connection) = match joined {
         Ok(joined) => joined,
@@ -72,7 +79,11 @@ pub(crate) async fn serve(
             if peer.may_log() {
                 tracing::warn!(address = ?peer.address, reason, "a link is rejected");
             }
-            let refusal = first(Builder::reply(content::RESULT, &hello).flag(common::SUCCESS, false).body(reason.as_bytes()));
+            let refusal = first(
+                Builder::reply(content::RESULT, &hello)
+                    .flag(common::SUCCESS, false)
+                    .body(reason.as_bytes()),
+            );
             let refused = async {
                 stream.write_all(refusal.as_bytes()).await?;
                 stream.shutdown().await
@@ -101,18 +112,34 @@ fn first(mut frame: Frame) -> Frame {
 }
 
 /// The introduction in a hello. The error says why the connection is rejected.
-fn introduction(core: &RouterCore, hello: &Frame, peer: &ChannelPeer) -> Result<Introduction, &'static str> {
+fn introduction(
+    core: &RouterCore,
+    hello: &Frame,
+    peer: &ChannelPeer,
+) -> Result<Introduction, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
     if core.refusal().is_some() {
         return Err("the router accepts no connections at the moment");
     }
-    let id = |text: Option<&str>| text.filter(|text| !text.is_empty() && text.len() <= MAX_ID).map(str::to_owned);
-    let link = id(std::str::from_utf8(hello.body()).ok()).ok_or("a hello must carry the id of the link")?;
+    let id = |text: Option<&str>| {
+        text.filter(|text| !text.is_empty() && text.len() <= MAX_ID)
+            .map(str::to_owned)
+    };
+    let link = id(std::str::from_utf8(hello.body()).ok())
+        .ok_or("a hello must carry the id of the link")?;
     let router = id(hello.text(key::ROUTER)).ok_or("a hello must carry the id of the router")?;
-    let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
-    if !core.remote_routers.get().is_some_and(|remote| remote.is_router(&router, &leaf)) {
+    let leaf = peer
+        .leaf
+        .as_ref()
+        .and_then(|leaf| Certificate::from_der(leaf).ok())
+        .ok_or("a client certificate is needed")?;
+    if !core
+        .remote_routers
+        .get()
+        .is_some_and(|remote| remote.is_router(&router, &leaf))
+    {
         return Err("the client certificate is not one of an enrolled router with this id");
     }
     let purpose = match hello.header(key::CONNECTION_TYPE) {
@@ -121,7 +148,13 @@ fn introduction(core: &RouterCore, hello: &Frame, peer: &ChannelPeer) -> Result<
         Some(_) => return Err("a connection of a link is for payloads or for acknowledgements"),
     };
     let group = hello.header(common::CONNECTION_ID).unwrap_or_default();
-    Ok(Introduction { link, router, group: group.to_vec(), iteration: hello.u32(key::ITERATION).unwrap_or_default(), purpose })
+    Ok(Introduction {
+        link,
+        router,
+        group: group.to_vec(),
+        iteration: hello.u32(key::ITERATION).unwrap_or_default(),
+        purpose,
+    })
 }
 
 /// Reads and writes until the connection ends, which ends the link.
@@ -132,7 +165,12 @@ async fn run(
     answer: Frame,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) {
-    tracing::debug!(link = link.id, router = link.router, iteration = link.iteration, "connection of a link");
+    tracing::debug!(
+        link = link.id,
+        router = link.router,
+        iteration = link.iteration,
+        "connection of a link"
+    );
     let (read, mut write) = split(stream);
     let writing = tokio::spawn({
         let connection = connection.clone();
@@ -150,7 +188,13 @@ async fn run(
         }
     });
     let began = Instant::now();
-    let mut reader = Reader { core: core.clone(), link: link.clone(), connection: connection.clone(), stream: read, began };
+    let mut reader = Reader {
+        core: core.clone(),
+        link: link.clone(),
+        connection: connection.clone(),
+        stream: read,
+        began,
+    };
     let reason = tokio::select! {
         end = reader.run() => end.to_string(),
         () = connection.closed() => "it was closed".into(),
@@ -174,7 +218,11 @@ async fn beat(connection: &LinkConnection, began: Instant) {
     let mut ticks = interval(HEARTBEAT);
     loop {
         ticks.tick().await;
-        if !connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT, nanos(began)).empty()) {
+        if !connection.outbox.control(
+            Builder::new(content::HEARTBEAT)
+                .u64(common::HEARTBEAT, nanos(began))
+                .empty(),
+        ) {
             return;
         }
     }
@@ -205,14 +253,22 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         }
     }
 
-    /// Reads the next message, and handles it. What does not pass on is dropped before the body is read, so that a message that waits holds only
-    /// what is counted. A message for which there is no memory is dropped, like one for which a queue has no room: its sender sends it again.
+    /// Reads the next message, and handles it. What does not pass on is dropped before the body is
+    /// read, so that a message that waits holds only what is counted. A message for which there is
+    /// no memory is dropped, like one for which a queue has no room: its sender sends it again.
     async fn next(&mut self) -> Result<(), End> {
-        let limits = FrameLimits { headers: HEADERS, body: self.core.max_message };
+        let limits = FrameLimits {
+            headers: HEADERS,
+            body: self.core.max_message,
+        };
         let stall = self.core.times.stall;
         let begun = read::head(&mut self.stream, limits).await?;
         let (connection, size) = (self.connection.clone(), begun.0.size());
-        let unfinished = if size > UNCOUNTED { connection.outbox.account.try_hold(size) } else { None };
+        let unfinished = if size > UNCOUNTED {
+            connection.outbox.account.try_hold(size)
+        } else {
+            None
+        };
         if size > UNCOUNTED && unfinished.is_none() {
             return Ok(read::skip(&mut self.stream, size - HEAD, stall).await?);
         }
@@ -227,10 +283,16 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     /// Takes the heartbeat or its echo, which any message may carry.
     fn heartbeat(&self, frame: &Frame) {
         if let Some(clock) = frame.u64(common::HEARTBEAT) {
-            self.connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT_ECHO, clock).empty());
+            self.connection.outbox.control(
+                Builder::new(content::HEARTBEAT)
+                    .u64(common::HEARTBEAT_ECHO, clock)
+                    .empty(),
+            );
         }
         if let Some(clock) = frame.u64(common::HEARTBEAT_ECHO) {
-            let latency = nanos(self.began).checked_sub(clock).map(Duration::from_nanos);
+            let latency = nanos(self.began)
+                .checked_sub(clock)
+                .map(Duration::from_nanos);
             if let (Some(latency), Some(remote)) = (latency, self.core.remote_routers.get()) {
                 remote.link_measured(&self.link.id, self.link.measured(latency));
             }
@@ -240,8 +302,14 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     fn take(&self, frame: Frame) -> Result<(), End> {
         match frame.content_type() {
             kind::PAYLOAD | kind::ACKNOWLEDGEMENT | kind::CONTROL => self.of_circuit(frame)?,
-            content::LATENCY | content::PING => drop(self.connection.outbox.control(success(&frame))),
-            other => tracing::trace!(link = self.link.id, content_type = other, "a message of an unsupported type is ignored"),
+            content::LATENCY | content::PING => {
+                let _ = self.connection.outbox.control(success(&frame));
+            }
+            other => tracing::trace!(
+                link = self.link.id,
+                content_type = other,
+                "a message of an unsupported type is ignored"
+            ),
         }
         Ok(())
     }
@@ -256,7 +324,8 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 _ => endpoint.take(&frame)?,
             }
         } else if let Some(transit) = self.core.transits.find(circuit)
-            && let Some((from, bytes)) = transit.forward(&self.link, frame, self.core.context.id.as_str())
+            && let Some((from, bytes)) =
+                transit.forward(&self.link, frame, self.core.context.id.as_str())
         {
             self.core.counters.relayed(from, bytes);
         }

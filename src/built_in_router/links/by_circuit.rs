@@ -39,7 +39,9 @@ impl<T> ByCircuit<T> {
     /// Removes an item. Returns whether it was there.
     pub(crate) fn remove(&self, circuit: &str, item: &Arc<T>) -> bool {
         let mut items = self.0.lock();
-        let is_current = items.get(circuit).is_some_and(|known| Arc::ptr_eq(known, item));
+        let is_current = items
+            .get(circuit)
+            .is_some_and(|known| Arc::ptr_eq(known, item));
         if is_current {
             items.remove(circuit);
         }

@@ -1,8 +1,9 @@
-//! The end of a circuit over a link. An endpoint holds the payloads that were sent and not acknowledged, and those that arrived and were
-//! not delivered.
+//! The end of a circuit over a link. An endpoint holds the payloads that were sent and not
+//! acknowledged, and those that arrived and were not delivered.
 //!
-//! The other end of the circuit at this router is an SDK. Data for the link wait in the queue of a [`Channel`] without a connection, which
-//! only this endpoint has, so that the circuit has the same limits and the same memory budget as a circuit between two SDKs.
+//! The other end of the circuit at this router is an SDK. Data for the link wait in the queue of a
+//! [`Channel`] without a connection, which only this endpoint has, so that the circuit has the same
+//! limits and the same memory budget as a circuit between two SDKs.
 
 use std::{
     sync::{
@@ -26,7 +27,8 @@ use crate::{
     frame::Frame,
 };
 
-/// The payloads of one circuit that wait for delivery take at most this fraction of the free memory budget.
+/// The payloads of one circuit that wait for delivery take at most this fraction of the free memory
+/// budget.
 const PART: usize = 8;
 /// Maximum payloads that are sent again at a time.
 const MAX_AGAIN: usize = 64;
@@ -69,7 +71,9 @@ struct Way {
 
 impl Way {
     fn over(link: Arc<Link>) -> Self {
-        let queue = link.payloads().map(|connection| (connection.clone(), connection.outbox.open()));
+        let queue = link
+            .payloads()
+            .map(|connection| (connection.clone(), connection.outbox.open()));
         Self { link, queue }
     }
 
@@ -81,7 +85,12 @@ impl Way {
 }
 
 impl LinkEndpoint {
-    pub(crate) fn new(circuit: Arc<str>, is_of_host: bool, link: Arc<Link>, channel: Arc<Channel>) -> Self {
+    pub(crate) fn new(
+        circuit: Arc<str>,
+        is_of_host: bool,
+        link: Arc<Link>,
+        channel: Arc<Channel>,
+    ) -> Self {
         Self {
             circuit,
             is_of_host,
@@ -142,8 +151,8 @@ impl LinkEndpoint {
         }
     }
 
-    /// Stores a payload that has arrived, and acknowledges it. A payload without room is dropped and not acknowledged: its sender sends it
-    /// again.
+    /// Stores a payload that has arrived, and acknowledges it. A payload without room is dropped
+    /// and not acknowledged: its sender sends it again.
     fn receive(&self, payload: Payload) {
         if payload.is_from_host() == self.is_of_host || self.is_stopped() {
             return;
@@ -163,11 +172,24 @@ impl LinkEndpoint {
             self.acknowledgement(vec![sequence], clock, &mut buffer)
         };
         self.delivering.notify_one();
-        self.way.lock().link.acknowledge(acknowledgement.encode(&self.circuit));
+        self.way
+            .lock()
+            .link
+            .acknowledge(acknowledgement.encode(&self.circuit));
     }
 
-    fn acknowledgement(&self, sequences: Vec<u32>, clock: u16, buffer: &mut ReceiveBuffer) -> Acknowledgement {
-        Acknowledgement { flags: self.flags(), buffered: buffer.report(), clock, sequences }
+    fn acknowledgement(
+        &self,
+        sequences: Vec<u32>,
+        clock: u16,
+        buffer: &mut ReceiveBuffer,
+    ) -> Acknowledgement {
+        Acknowledgement {
+            flags: self.flags(),
+            buffered: buffer.report(),
+            clock,
+            sequences,
+        }
     }
 
     fn flags(&self) -> u32 {
@@ -181,7 +203,8 @@ impl LinkEndpoint {
         Some(payload)
     }
 
-    /// Reports to the other end how many bytes still wait, if much was delivered since the last report.
+    /// Reports to the other end how many bytes still wait, if much was delivered since the last
+    /// report.
     pub(crate) fn delivered(&self) {
         let acknowledgement = {
             let mut buffer = self.buffer.lock();
@@ -190,7 +213,10 @@ impl LinkEndpoint {
             }
             self.acknowledgement(Vec::new(), 0, &mut buffer)
         };
-        self.way.lock().link.acknowledge(acknowledgement.encode(&self.circuit));
+        self.way
+            .lock()
+            .link
+            .acknowledge(acknowledgement.encode(&self.circuit));
     }
 
     /// Handles an acknowledgement that has arrived.
@@ -199,7 +225,10 @@ impl LinkEndpoint {
             return;
         }
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let cost = self.window.lock().acknowledge(acknowledgement, Instant::now());
+        let cost = self
+            .window
+            .lock()
+            .acknowledge(acknowledgement, Instant::now());
         if cost > 0 {
             self.channel.outbox.written(cost);
         }
@@ -223,7 +252,10 @@ impl LinkEndpoint {
 
     /// Numbers a payload for sending. `None` if the sequence numbers are used up.
     pub(crate) fn number(&self, payload: Payload, cost: usize) -> Option<Payload> {
-        let payload = Payload { flags: payload.flags | self.flags(), ..payload };
+        let payload = Payload {
+            flags: payload.flags | self.flags(),
+            ..payload
+        };
         self.window.lock().add(payload, cost, Instant::now())
     }
 
@@ -234,13 +266,19 @@ impl LinkEndpoint {
 
     /// Sends again what was not acknowledged in time.
     pub(crate) fn send_again(&self) {
-        let Some((connection, queue)) = self.way() else { return };
+        let Some((connection, queue)) = self.way() else {
+            return;
+        };
         if connection.outbox.bytes() > CONGESTED {
             return;
         }
         let again = self.window.lock().overdue(Instant::now(), MAX_AGAIN);
         let clock = self.clock();
-        again.iter().for_each(|payload| connection.outbox.push(queue, payload.encode(&self.circuit, clock)));
+        again.iter().for_each(|payload| {
+            connection
+                .outbox
+                .push(queue, payload.encode(&self.circuit, clock))
+        });
     }
 
     /// How many payloads and acknowledgements have arrived.

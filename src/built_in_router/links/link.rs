@@ -1,4 +1,5 @@
-//! The links to remote routers. Each has a connection for payloads and usually another one for acknowledgements.
+//! The links to remote routers. Each has a connection for payloads and usually another one for
+//! acknowledgements.
 
 use std::{
     collections::HashMap,
@@ -35,13 +36,22 @@ pub(crate) struct LinkConnection {
 
 impl LinkConnection {
     pub(crate) fn new(outbox: SendQueue) -> Self {
-        Self { outbox, sequence: AtomicI32::new(1), is_closed: AtomicBool::new(false), closed: Notify::new() }
+        Self {
+            outbox,
+            sequence: AtomicI32::new(1),
+            is_closed: AtomicBool::new(false),
+            closed: Notify::new(),
+        }
     }
 
     /// Numbers a message that is to be sent.
     pub(crate) fn number(&self, frame: &mut Frame) {
         let next = |sequence: i32| Some(sequence.checked_add(1).unwrap_or(1));
-        frame.set_sequence(self.sequence.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(1));
+        frame.set_sequence(
+            self.sequence
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+                .unwrap_or(1),
+        );
     }
 
     fn close(&self) {
@@ -100,7 +110,8 @@ impl Link {
         acknowledgements.as_ref().or(payloads.as_ref()).cloned()
     }
 
-    /// Sends an acknowledgement. It is dropped if too many messages wait: the other router then sends the payload again.
+    /// Sends an acknowledgement. It is dropped if too many messages wait: the other router then
+    /// sends the payload again.
     pub(crate) fn acknowledge(&self, frame: Frame) {
         if let Some(connection) = self.acknowledgements() {
             connection.outbox.control(frame);
@@ -109,13 +120,21 @@ impl Link {
 
     /// Closes its connections.
     pub(crate) fn close(&self) {
-        self.connections.lock().iter().flatten().for_each(|connection| connection.close());
+        self.connections
+            .lock()
+            .iter()
+            .flatten()
+            .for_each(|connection| connection.close());
     }
 
     /// Adds a connection, unless there is one for the same purpose.
     fn add(&self, purpose: LinkPurpose, connection: &Arc<LinkConnection>) -> bool {
         let [payloads, acknowledgements] = &mut *self.connections.lock();
-        let place = if purpose == LinkPurpose::Payloads { payloads } else { acknowledgements };
+        let place = if purpose == LinkPurpose::Payloads {
+            payloads
+        } else {
+            acknowledgements
+        };
         let is_free = place.is_none();
         if is_free {
             *place = Some(connection.clone());
@@ -129,8 +148,8 @@ impl Link {
 pub(crate) struct LinkRegistry(Mutex<HashMap<String, Arc<Link>>>);
 
 impl LinkRegistry {
-    /// Adds a connection to its link; the first connection creates the link. A link that the router dials again replaces the old one, which
-    /// is returned.
+    /// Adds a connection to its link; the first connection creates the link. A link that the router
+    /// dials again replaces the old one, which is returned.
     ///
     /// # Errors
     /// Why the connection is refused.
@@ -139,7 +158,13 @@ impl LinkRegistry {
         introduction: Introduction,
         connection: &Arc<LinkConnection>,
     ) -> Result<(Arc<Link>, Option<Arc<Link>>), &'static str> {
-        let Introduction { link: id, router, group, iteration, purpose } = introduction;
+        let Introduction {
+            link: id,
+            router,
+            group,
+            iteration,
+            purpose,
+        } = introduction;
         let mut links = self.0.lock();
         let known = links.get(&id).cloned();
         if let Some(known) = &known {
@@ -147,7 +172,11 @@ impl LinkRegistry {
                 return Err("a link with this id belongs to another router");
             }
             if known.group == group {
-                return if known.add(purpose, connection) { Ok((known.clone(), None)) } else { Err("the link has such a connection") };
+                return if known.add(purpose, connection) {
+                    Ok((known.clone(), None))
+                } else {
+                    Err("the link has such a connection")
+                };
             }
             if iteration < known.iteration {
                 return Err("the link was dialed again meanwhile");
@@ -155,7 +184,14 @@ impl LinkRegistry {
         } else if links.values().filter(|link| link.router == router).count() >= MAX_LINKS {
             return Err("the router has too many links");
         }
-        let link = Arc::new(Link { id: id.clone(), router, iteration, group, connections: Mutex::default(), latency: Mutex::default() });
+        let link = Arc::new(Link {
+            id: id.clone(),
+            router,
+            iteration,
+            group,
+            connections: Mutex::default(),
+            latency: Mutex::default(),
+        });
         link.add(purpose, connection);
         links.insert(id, link.clone());
         Ok((link, known))
@@ -168,7 +204,9 @@ impl LinkRegistry {
     /// Removes a link. Returns whether it was there.
     pub(crate) fn remove(&self, link: &Arc<Link>) -> bool {
         let mut links = self.0.lock();
-        let is_current = links.get(&link.id).is_some_and(|known| Arc::ptr_eq(known, link));
+        let is_current = links
+            .get(&link.id)
+            .is_some_and(|known| Arc::ptr_eq(known, link));
         if is_current {
             links.remove(&link.id);
         }
@@ -181,6 +219,11 @@ impl LinkRegistry {
 
     /// The links of a router.
     pub(crate) fn of(&self, router: &str) -> Vec<Arc<Link>> {
-        self.0.lock().values().filter(|link| link.router == router).cloned().collect()
+        self.0
+            .lock()
+            .values()
+            .filter(|link| link.router == router)
+            .cloned()
+            .collect()
     }
 }

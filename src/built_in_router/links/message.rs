@@ -1,4 +1,5 @@
-//! The messages of circuits on a link: payloads, which carry data, and acknowledgements of payloads.
+//! The messages of circuits on a link: payloads, which carry data, and acknowledgements of
+//! payloads.
 
 use bytes::Bytes;
 
@@ -16,7 +17,8 @@ pub mod kind {
 pub mod key {
     /// Text, in a hello: the id of the router that dials.
     pub const ROUTER: i32 = 2;
-    /// One byte, in a hello: 1 for payloads, 2 for acknowledgements; absent if the link has one connection for both.
+    /// One byte, in a hello: 1 for payloads, 2 for acknowledgements; absent if the link has one
+    /// connection for both.
     pub const CONNECTION_TYPE: i32 = 1;
     /// u32, in a hello.
     pub const ITERATION: i32 = 5;
@@ -80,10 +82,16 @@ pub enum NotOfCircuit {
 pub fn circuit(frame: &Frame) -> Result<&str, NotOfCircuit> {
     match frame.content_type() {
         kind::PAYLOAD => sequence(frame).and_then(|_| named(frame)),
-        kind::ACKNOWLEDGEMENT if !frame.body().len().is_multiple_of(4) => Err(NotOfCircuit::Acknowledged(frame.body().len())),
+        kind::ACKNOWLEDGEMENT if !frame.body().len().is_multiple_of(4) => {
+            Err(NotOfCircuit::Acknowledged(frame.body().len()))
+        }
         kind::ACKNOWLEDGEMENT => named(frame),
         // After a byte for its type.
-        _ => frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok()).ok_or(NotOfCircuit::Circuit),
+        _ => frame
+            .body()
+            .get(1..)
+            .and_then(|id| std::str::from_utf8(id).ok())
+            .ok_or(NotOfCircuit::Circuit),
     }
 }
 
@@ -92,8 +100,12 @@ fn named(frame: &Frame) -> Result<&str, NotOfCircuit> {
 }
 
 fn sequence(frame: &Frame) -> Result<u32, NotOfCircuit> {
-    let sequence = frame.u64(key::SEQUENCE).filter(|sequence| *sequence <= MAX_SEQUENCE);
-    sequence.and_then(|sequence| u32::try_from(sequence).ok()).ok_or(NotOfCircuit::Sequence)
+    let sequence = frame
+        .u64(key::SEQUENCE)
+        .filter(|sequence| *sequence <= MAX_SEQUENCE);
+    sequence
+        .and_then(|sequence| u32::try_from(sequence).ok())
+        .ok_or(NotOfCircuit::Sequence)
 }
 
 /// Data of a circuit, or its start or end.
@@ -133,7 +145,11 @@ impl Payload {
     /// The message.
     pub fn encode(&self, circuit: &str, clock: u16) -> Frame {
         let builder = Builder::new(kind::PAYLOAD).text(key::CIRCUIT, circuit);
-        let builder = if self.flags == 0 { builder } else { builder.u32(key::FLAGS, self.flags) };
+        let builder = if self.flags == 0 {
+            builder
+        } else {
+            builder.u32(key::FLAGS, self.flags)
+        };
         builder
             .u64(key::SEQUENCE, self.sequence.into())
             .u16(key::CLOCK, clock)
@@ -178,16 +194,29 @@ impl Acknowledgement {
             flags: frame.u32(key::FLAGS).unwrap_or_default(),
             buffered: frame.u32(key::BUFFERED).unwrap_or(u32::MAX),
             clock: clock(frame),
-            sequences: sequences.iter().map(|sequence| u32::from_be_bytes(*sequence)).collect(),
+            sequences: sequences
+                .iter()
+                .map(|sequence| u32::from_be_bytes(*sequence))
+                .collect(),
         };
         Ok((circuit, acknowledgement))
     }
 
     /// The message.
     pub fn encode(&self, circuit: &str) -> Frame {
-        let builder = Builder::new(kind::ACKNOWLEDGEMENT).u16(key::CLOCK, self.clock).text(key::CIRCUIT, circuit);
-        let builder = if self.flags == 0 { builder } else { builder.u32(key::FLAGS, self.flags) };
-        let body: Vec<u8> = self.sequences.iter().flat_map(|sequence| sequence.to_be_bytes()).collect();
+        let builder = Builder::new(kind::ACKNOWLEDGEMENT)
+            .u16(key::CLOCK, self.clock)
+            .text(key::CIRCUIT, circuit);
+        let builder = if self.flags == 0 {
+            builder
+        } else {
+            builder.u32(key::FLAGS, self.flags)
+        };
+        let body: Vec<u8> = self
+            .sequences
+            .iter()
+            .flat_map(|sequence| sequence.to_be_bytes())
+            .collect();
         builder.u32(key::BUFFERED, self.buffered).body(&body)
     }
 
@@ -197,5 +226,9 @@ impl Acknowledgement {
 }
 
 fn clock(frame: &Frame) -> u16 {
-    frame.header(key::CLOCK).and_then(|value| value.try_into().ok()).map(u16::from_le_bytes).unwrap_or_default()
+    frame
+        .header(key::CLOCK)
+        .and_then(|value| value.try_into().ok())
+        .map(u16::from_le_bytes)
+        .unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! The payloads of one circuit that arrived and were not delivered yet: put in order, without repetitions, bounded in bytes.
+//! The payloads of one circuit that arrived and were not delivered yet: put in order, without
+//! repetitions, bounded in bytes.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +29,16 @@ pub(crate) struct ReceiveBuffer {
 pub(crate) enum Arrival {
     /// The payload waits and takes this many bytes.
     Kept(usize),
-    /// The payload had arrived before. It is acknowledged again, because the first acknowledgement may be lost.
+    /// The payload had arrived before. It is acknowledged again, because the first acknowledgement
+    /// may be lost.
     Repeated,
     /// There is no room: its sender sends it again.
     Dropped,
 }
 
 impl ReceiveBuffer {
-    /// Stores a payload if all waiting payloads have at most `room` bytes with it. The payload that is delivered next is always stored.
+    /// Stores a payload if all waiting payloads have at most `room` bytes with it. The payload that
+    /// is delivered next is always stored.
     pub(crate) fn insert(&mut self, payload: Payload, room: usize) -> Arrival {
         if payload.sequence < self.next || self.waiting.contains_key(&payload.sequence) {
             return Arrival::Repeated;
@@ -61,7 +64,10 @@ impl ReceiveBuffer {
 
     /// Whether the end of the circuit has arrived and waits.
     pub(crate) fn has_end(&self) -> bool {
-        self.waiting.values().next_back().is_some_and(Payload::is_end)
+        self.waiting
+            .values()
+            .next_back()
+            .is_some_and(Payload::is_end)
     }
 
     /// The bytes that wait, for an acknowledgement.
@@ -92,11 +98,20 @@ mod tests {
     use super::*;
 
     fn payload(sequence: u32, bytes: usize) -> Payload {
-        Payload { sequence, flags: 0, clock: 0, uuid: None, data_flags: None, data: Bytes::from(vec![0; bytes]) }
+        Payload {
+            sequence,
+            flags: 0,
+            clock: 0,
+            uuid: None,
+            data_flags: None,
+            data: Bytes::from(vec![0; bytes]),
+        }
     }
 
     fn taken(buffer: &mut ReceiveBuffer) -> Vec<u32> {
-        std::iter::from_fn(|| buffer.take()).map(|(payload, _)| payload.sequence).collect()
+        std::iter::from_fn(|| buffer.take())
+            .map(|(payload, _)| payload.sequence)
+            .collect()
     }
 
     #[test]
@@ -106,9 +121,20 @@ mod tests {
             buffer.insert(payload(sequence, 10), MAX);
         }
         assert_eq!(taken(&mut buffer), [0]);
-        assert_eq!(buffer.insert(payload(0, 10), MAX), Arrival::Repeated, "delivered before");
-        assert_eq!(buffer.insert(payload(3, 10), MAX), Arrival::Repeated, "waiting");
-        assert_eq!(buffer.insert(payload(1, 10), MAX), Arrival::Kept(10 + OVERHEAD));
+        assert_eq!(
+            buffer.insert(payload(0, 10), MAX),
+            Arrival::Repeated,
+            "delivered before"
+        );
+        assert_eq!(
+            buffer.insert(payload(3, 10), MAX),
+            Arrival::Repeated,
+            "waiting"
+        );
+        assert_eq!(
+            buffer.insert(payload(1, 10), MAX),
+            Arrival::Kept(10 + OVERHEAD)
+        );
         assert_eq!(taken(&mut buffer), [1, 2, 3]);
         assert_eq!(buffer.clear(), 0);
     }
@@ -117,15 +143,38 @@ mod tests {
     fn waiting_payloads_are_bounded() {
         let mut buffer = ReceiveBuffer::default();
         let big = 1 << 20;
-        assert_eq!((1..=5).filter(|number| matches!(buffer.insert(payload(*number, big), MAX), Arrival::Kept(_))).count(), 3);
-        assert_eq!(buffer.insert(payload(9, 0), 1 << 10), Arrival::Dropped, "the room of all circuits is smaller");
-        assert!(matches!(buffer.insert(payload(0, 4 * big), 0), Arrival::Kept(_)), "the others wait for this one");
+        assert_eq!(
+            (1..=5)
+                .filter(|number| matches!(
+                    buffer.insert(payload(*number, big), MAX),
+                    Arrival::Kept(_)
+                ))
+                .count(),
+            3
+        );
+        assert_eq!(
+            buffer.insert(payload(9, 0), 1 << 10),
+            Arrival::Dropped,
+            "the room of all circuits is smaller"
+        );
+        assert!(
+            matches!(buffer.insert(payload(0, 4 * big), 0), Arrival::Kept(_)),
+            "the others wait for this one"
+        );
         assert!(buffer.report() > 7 << 20);
         assert_eq!(taken(&mut buffer), [0, 1, 2, 3]);
         assert!(buffer.has_emptied());
         assert_eq!(buffer.report(), 0);
         assert!(!buffer.has_emptied());
-        let with_headers = Payload { uuid: Some(Bytes::from(vec![0; 1000])), data_flags: Some(Bytes::from(vec![0; 4])), ..payload(5, 10) };
-        assert_eq!(buffer.insert(with_headers, MAX), Arrival::Kept(1014 + OVERHEAD), "headers take room too");
+        let with_headers = Payload {
+            uuid: Some(Bytes::from(vec![0; 1000])),
+            data_flags: Some(Bytes::from(vec![0; 4])),
+            ..payload(5, 10)
+        };
+        assert_eq!(
+            buffer.insert(with_headers, MAX),
+            Arrival::Kept(1014 + OVERHEAD),
+            "headers take room too"
+        );
     }
 }

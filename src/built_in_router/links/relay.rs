@@ -1,4 +1,5 @@
-//! The two tasks of an endpoint: one sends the data of the SDK over the link, the other delivers to the SDK what arrives.
+//! The two tasks of an endpoint: one sends the data of the SDK over the link, the other delivers to
+//! the SDK what arrives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,13 +35,24 @@ const CLOSE: Duration = Duration::from_secs(30);
 /// The same limit after the controller has removed the circuit.
 const CUT: Duration = Duration::from_secs(2);
 
-/// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken from the queue, and their bytes.
-pub(crate) fn start(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>, first: (Vec<Frame>, usize)) {
+/// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken
+/// from the queue, and their bytes.
+pub(crate) fn start(
+    core: &Arc<RouterCore>,
+    circuit: &Arc<Circuit>,
+    endpoint: Arc<LinkEndpoint>,
+    first: (Vec<Frame>, usize),
+) {
     endpoint.begin();
     tokio::spawn(deliver(core.clone(), circuit.clone(), endpoint.clone()));
     let (core, circuit) = (core.clone(), circuit.clone());
     tokio::spawn(async move {
-        Sender { endpoint: &endpoint, waiter: Arc::default() }.run(first).await;
+        Sender {
+            endpoint: &endpoint,
+            waiter: Arc::default(),
+        }
+        .run(first)
+        .await;
         end(&core, &circuit, &endpoint);
     });
 }
@@ -60,12 +72,23 @@ fn end(core: &RouterCore, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) 
 
 /// Answers a trace route that has arrived over a link, or passes it or its answer on to the SDK.
 pub(crate) fn trace(core: &RouterCore, endpoint: &LinkEndpoint, mut frame: Frame) {
-    if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.context.id.as_str()) {
+    if let Some(answer) =
+        trace_route::count_hop(&mut frame, "xgress/edge", core.context.id.as_str())
+    {
         return endpoint.send_trace(answer);
     }
-    let (circuit, from) = (core.registry.circuit(&endpoint.circuit), remote_side(endpoint));
-    if let Some((circuit, end)) = circuit.as_ref().and_then(|circuit| Some((circuit, circuit.end(from.other())?)))
-        && circuit.traces.passes(frame.body().first().copied(), from, frame.u32(link::TRACE_REQUEST))
+    let (circuit, from) = (
+        core.registry.circuit(&endpoint.circuit),
+        remote_side(endpoint),
+    );
+    if let Some((circuit, end)) = circuit
+        .as_ref()
+        .and_then(|circuit| Some((circuit, circuit.end(from.other())?)))
+        && circuit.traces.passes(
+            frame.body().first().copied(),
+            from,
+            frame.u32(link::TRACE_REQUEST),
+        )
         && let Some(trace) = trace_route::to_sdk(end.connection, &frame)
     {
         end.channel.outbox.offer(end.queue, trace, MAX_TRACES);
@@ -74,7 +97,11 @@ pub(crate) fn trace(core: &RouterCore, endpoint: &LinkEndpoint, mut frame: Frame
 
 /// The side of the circuit at the other end of the link.
 fn remote_side(endpoint: &LinkEndpoint) -> CircuitSide {
-    if endpoint.is_of_host { CircuitSide::Client } else { CircuitSide::Host }
+    if endpoint.is_of_host {
+        CircuitSide::Client
+    } else {
+        CircuitSide::Host
+    }
 }
 
 struct Sender<'e> {
@@ -106,23 +133,40 @@ impl Sender<'_> {
             };
             match taken {
                 Some(0) => {}
-                Some(bytes) => has_ended = self.send_batch((std::mem::take(&mut batch), bytes)).await,
+                Some(bytes) => {
+                    has_ended = self.send_batch((std::mem::take(&mut batch), bytes)).await
+                }
                 None => return,
             }
         }
-        // A router drops payloads that arrive after the end, even if they were sent before it. So the end waits for all acknowledgements.
+        // A router drops payloads that arrive after the end, even if they were sent before it. So
+        // the end waits for all acknowledgements.
         if !endpoint.is_cut() {
             self.wait(&mut ticks, CLOSE, LinkEndpoint::has_sent).await;
         }
         if !endpoint.is_stopped() && self.send(empty(flag::END), 0).await {
-            self.wait(&mut ticks, if endpoint.is_cut() { CUT } else { CLOSE }, LinkEndpoint::has_sent).await;
+            self.wait(
+                &mut ticks,
+                if endpoint.is_cut() { CUT } else { CLOSE },
+                LinkEndpoint::has_sent,
+            )
+            .await;
         }
     }
 
-    /// Waits until `holds` is true, and meanwhile sends overdue payloads again. Returns false if the time limit is reached or the circuit
-    /// ends before.
-    async fn wait(&self, ticks: &mut Interval, limit: Duration, holds: impl Fn(&LinkEndpoint) -> bool) -> bool {
-        let (endpoint, end, was_cut) = (self.endpoint, Instant::now() + limit, self.endpoint.is_cut());
+    /// Waits until `holds` is true, and meanwhile sends overdue payloads again. Returns false if
+    /// the time limit is reached or the circuit ends before.
+    async fn wait(
+        &self,
+        ticks: &mut Interval,
+        limit: Duration,
+        holds: impl Fn(&LinkEndpoint) -> bool,
+    ) -> bool {
+        let (endpoint, end, was_cut) = (
+            self.endpoint,
+            Instant::now() + limit,
+            self.endpoint.is_cut(),
+        );
         while !holds(endpoint) && !endpoint.is_stopped() && endpoint.is_cut() == was_cut {
             let next = async {
                 tokio::select! {
@@ -151,19 +195,26 @@ impl Sender<'_> {
                 }
                 kind::STATE_CLOSED => return true,
                 // Messages that are no trace routes either have no meaning for the other end.
-                _ => trace_route::to_link(&self.endpoint.circuit, &frame).into_iter().for_each(|trace| self.endpoint.send_trace(trace)),
+                _ => trace_route::to_link(&self.endpoint.circuit, &frame)
+                    .into_iter()
+                    .for_each(|trace| self.endpoint.send_trace(trace)),
             }
         }
         self.endpoint.channel.outbox.written(left);
         false
     }
 
-    /// Sends a payload as soon as the link has room. Returns false if the sequence numbers are used up.
+    /// Sends a payload as soon as the link has room. Returns false if the sequence numbers are used
+    /// up.
     async fn send(&self, payload: Payload, cost: usize) -> bool {
         let endpoint = self.endpoint;
-        let Some(payload) = endpoint.number(payload, cost) else { return false };
+        let Some(payload) = endpoint.number(payload, cost) else {
+            return false;
+        };
         // Without a connection the payload is sent later, over another link, like an overdue one.
-        let Some((connection, queue)) = endpoint.way() else { return true };
+        let Some((connection, queue)) = endpoint.way() else {
+            return true;
+        };
         let frame = payload.encode(&endpoint.circuit, endpoint.clock());
         let reserved = tokio::select! {
             reserved = connection.outbox.reserve(queue, frame.len(), endpoint.account(), &self.waiter) => reserved,
@@ -184,13 +235,25 @@ async fn stopped(endpoint: &LinkEndpoint) {
 }
 
 fn empty(flags: u32) -> Payload {
-    Payload { sequence: 0, flags, clock: 0, uuid: None, data_flags: None, data: Bytes::new() }
+    Payload {
+        sequence: 0,
+        flags,
+        clock: 0,
+        uuid: None,
+        data_flags: None,
+        data: Bytes::new(),
+    }
 }
 
 /// The payload of a data message.
 fn data(frame: &Frame) -> Payload {
     let bytes = |key| frame.header(key).map(Bytes::copy_from_slice);
-    Payload { uuid: bytes(key::UUID), data_flags: bytes(key::FLAGS), data: Bytes::copy_from_slice(frame.body()), ..empty(0) }
+    Payload {
+        uuid: bytes(key::UUID),
+        data_flags: bytes(key::FLAGS),
+        data: Bytes::copy_from_slice(frame.body()),
+        ..empty(0)
+    }
 }
 
 /// Delivers what arrives to the SDK, until the circuit ends.
@@ -205,7 +268,9 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
             continue;
         };
         if payload.is_end() {
-            core.end_circuit(&circuit, Some(from), |connection| message::ended(connection, "the other end has closed the connection"));
+            core.end_circuit(&circuit, Some(from), |connection| {
+                message::ended(connection, "the other end has closed the connection")
+            });
             return endpoint.stop();
         }
         if payload.flags & flag::PART != 0 {
@@ -215,13 +280,18 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
             );
             return endpoint.cut();
         }
-        let Some(end) = circuit.end(from.other()).filter(|_| !payload.is_start()) else { continue };
+        let Some(end) = circuit.end(from.other()).filter(|_| !payload.is_start()) else {
+            continue;
+        };
         let frame = Builder::new(kind::DATA)
             .u32(key::CONNECTION, end.connection)
             .optional(key::FLAGS, payload.data_flags.as_ref())
             .optional(key::UUID, payload.uuid.as_ref())
             .body(&payload.data);
-        let Ok(reserved) = reserve(&core, end, frame.len(), endpoint.account(), &waiter).await else { return };
+        let Ok(reserved) = reserve(&core, end, frame.len(), endpoint.account(), &waiter).await
+        else {
+            return;
+        };
         circuit.traffic.count(from, payload.data.len());
         core.counters.relayed(from, payload.data.len());
         reserved.fill(frame);

@@ -68,7 +68,8 @@ pub(crate) struct RoutedDial {
     host: RouteToHost,
 }
 
-/// Prepares the end of a circuit at this router, or moves an existing end to another link. `None` if no host has to be dialed.
+/// Prepares the end of a circuit at this router, or moves an existing end to another link. `None`
+/// if no host has to be dialed.
 ///
 /// # Errors
 /// The link is not open, or the terminator is not one of this router.
@@ -78,16 +79,29 @@ pub(crate) fn prepare(core: &RouterCore, route: Route) -> Result<Option<RoutedDi
         endpoint.move_to(link);
         return Ok(None);
     }
-    let other = route.host.as_ref().map_or_else(|| Id::from_text(""), |host| host.client.clone());
+    let other = route
+        .host
+        .as_ref()
+        .map_or_else(|| Id::from_text(""), |host| host.client.clone());
     let endpoint = endpoint(core, &route.circuit, route.host.is_some(), link, other);
     core.endpoints.add(&endpoint.circuit, &endpoint);
     // The endpoint of a client is taken by its dial in progress.
     Ok(route.host.map(|host| RoutedDial { endpoint, host }))
 }
 
-fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
-    // What waits in both directions counts as the client's, like the circuit: its identity is known at both ends.
-    let client = core.registry.circuit(circuit).map_or_else(|| other.clone(), |circuit| circuit.client.channel.identity.clone());
+fn endpoint(
+    core: &RouterCore,
+    circuit: &str,
+    is_of_host: bool,
+    link: Arc<Link>,
+    other: Id<Identity>,
+) -> Arc<LinkEndpoint> {
+    // What waits in both directions counts as the client's, like the circuit: its identity is known
+    // at both ends.
+    let client = core.registry.circuit(circuit).map_or_else(
+        || other.clone(),
+        |circuit| circuit.client.channel.identity.clone(),
+    );
     let login = ChannelLogin {
         number: core.number(),
         identity: other,
@@ -97,7 +111,10 @@ fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>,
         hello: String::new(),
         since: core.context.clock.now(),
     };
-    let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, core.budget.account(client.as_str()))));
+    let channel = Arc::new(Channel::new(
+        login,
+        SendQueue::new(core.room, core.budget.account(client.as_str())),
+    ));
     Arc::new(LinkEndpoint::new(circuit.into(), is_of_host, link, channel))
 }
 
@@ -105,7 +122,10 @@ fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>,
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(core: &Arc<RouterCore>, dialing: RoutedDial) -> Result<DialReply, RouteError> {
+pub(crate) async fn dial(
+    core: &Arc<RouterCore>,
+    dialing: RoutedDial,
+) -> Result<DialReply, RouteError> {
     let RoutedDial { endpoint, host } = dialing;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
@@ -114,16 +134,39 @@ pub(crate) async fn dial(core: &Arc<RouterCore>, dialing: RoutedDial) -> Result<
     outcome
 }
 
-async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<DialReply, RouteError> {
-    let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
+async fn to_host(
+    core: &Arc<RouterCore>,
+    endpoint: &Arc<LinkEndpoint>,
+    host: &RouteToHost,
+) -> Result<DialReply, RouteError> {
+    let binding = core
+        .registry
+        .binding(&host.terminator)
+        .filter(|binding| binding.is_open())
+        .ok_or(RouteError::Terminator)?;
     let failed = |failure: RequestFailure| RouteError::Failed(failure.text, failure.fault);
     if let Some(refusal) = core.refusal() {
         return Err(failed(refusal));
     }
-    let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string(), DialFault::Other))?;
-    let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into(), DialFault::Other))?;
-    let client = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
-    let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
+    let grant = grant(core, host)
+        .map_err(|error| RouteError::Failed(error.to_string(), DialFault::Other))?;
+    let grant = grant.ok_or_else(|| {
+        RouteError::Failed(
+            "the identity or the service was deleted".into(),
+            DialFault::Other,
+        )
+    })?;
+    let client = CircuitEnd {
+        channel: endpoint.channel.clone(),
+        connection: 0,
+        queue: endpoint.channel.outbox.open(),
+    };
+    let circuit = Arc::new(Circuit::new(
+        endpoint.circuit.clone(),
+        core.context.clock.now(),
+        client,
+        0,
+    ));
     let dialed = async {
         core.registry.add_circuit(&circuit, None)?;
         dial_host(core, &circuit, &connect(host), &grant, &binding).await
@@ -134,10 +177,23 @@ async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &Ro
     }
     // The answer that a client with a channel would get, and what the host has sent since.
     let mut batch = Vec::new();
-    let bytes = endpoint.channel.outbox.take(&mut batch, |_| ()).await.unwrap_or_default();
-    let answer = batch.first().filter(|frame| frame.content_type() == kind::STATE_CONNECTED);
-    let answered = TO_CLIENT.iter().filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec()))).collect();
-    let held = core.endpoints.find(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(&known, endpoint));
+    let bytes = endpoint
+        .channel
+        .outbox
+        .take(&mut batch, |_| ())
+        .await
+        .unwrap_or_default();
+    let answer = batch
+        .first()
+        .filter(|frame| frame.content_type() == kind::STATE_CONNECTED);
+    let answered = TO_CLIENT
+        .iter()
+        .filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec())))
+        .collect();
+    let held = core
+        .endpoints
+        .find(&endpoint.circuit)
+        .is_some_and(|known| Arc::ptr_eq(&known, endpoint));
     if !held {
         let failure = RequestFailure::access_denied("the circuit has ended in the meantime");
         core.fail_circuit(&circuit, &failure);
@@ -150,20 +206,36 @@ async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &Ro
 /// The records of the client and the service; `None` if one does not exist.
 fn grant(core: &RouterCore, host: &RouteToHost) -> StoreResult<Option<Grant>> {
     core.context.store.read(|tx| {
-        let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) = (tx.find(&host.client)?, tx.find(&host.service)?);
-        Ok(identity.zip(service).map(|(identity, service)| Grant { identity, service }))
+        let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) =
+            (tx.find(&host.client)?, tx.find(&host.service)?);
+        Ok(identity
+            .zip(service)
+            .map(|(identity, service)| Grant { identity, service }))
     })
 }
 
 /// The Connect that a client with a channel would send.
 fn connect(host: &RouteToHost) -> Frame {
-    let of_key = |key: i32| host.peer_data.iter().find(|(known, _)| i32::try_from(*known) == Ok(key)).map(|(_, value)| value);
-    TO_HOST.iter().fold(Builder::new(kind::CONNECT), |builder, key| builder.optional(*key, of_key(*key))).empty()
+    let of_key = |key: i32| {
+        host.peer_data
+            .iter()
+            .find(|(known, _)| i32::try_from(*known) == Ok(key))
+            .map(|(_, value)| value)
+    };
+    TO_HOST
+        .iter()
+        .fold(Builder::new(kind::CONNECT), |builder, key| {
+            builder.optional(*key, of_key(*key))
+        })
+        .empty()
 }
 
-/// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.
+/// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way
+/// was delivered.
 pub(crate) fn unroute(core: &Arc<RouterCore>, id: &str, now: bool) {
-    let Some(endpoint) = core.endpoints.find(id) else { return unroute_passing(core, id, now) };
+    let Some(endpoint) = core.endpoints.find(id) else {
+        return unroute_passing(core, id, now);
+    };
     if now || !endpoint.is_running() {
         return end(core, &endpoint);
     }
@@ -182,15 +254,25 @@ pub(crate) fn unroute(core: &Arc<RouterCore>, id: &str, now: bool) {
     });
 }
 
-/// Forwards a circuit between the links to the next router on the way to the client and on the way to the host.
+/// Forwards a circuit between the links to the next router on the way to the client and on the way
+/// to the host.
 ///
 /// # Errors
 /// A link is not open, or the router starts nothing new.
-pub(crate) fn pass_through(core: &RouterCore, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
+pub(crate) fn pass_through(
+    core: &RouterCore,
+    circuit: &str,
+    [to_client, to_host]: [&str; 2],
+) -> Result<(), RouteError> {
     if let Some(refusal) = core.refusal() {
         return Err(RouteError::Failed(refusal.text, DialFault::Busy));
     }
-    let way = |link| core.links.find(link).and_then(Way::over).ok_or(RouteError::Link);
+    let way = |link| {
+        core.links
+            .find(link)
+            .and_then(Way::over)
+            .ok_or(RouteError::Link)
+    };
     let ways = [way(to_client)?, way(to_host)?];
     // A new one also after a reroute, because the former one may be closing.
     let transit = Arc::new(match core.transits.find(circuit) {
@@ -201,9 +283,12 @@ pub(crate) fn pass_through(core: &RouterCore, circuit: &str, [to_client, to_host
     Ok(())
 }
 
-/// Removes a circuit that passes through: at once if `now`, else after the data on the way was forwarded.
+/// Removes a circuit that passes through: at once if `now`, else after the data on the way was
+/// forwarded.
 fn unroute_passing(core: &Arc<RouterCore>, id: &str, now: bool) {
-    let Some(transit) = core.transits.find(id) else { return };
+    let Some(transit) = core.transits.find(id) else {
+        return;
+    };
     if now {
         transit.discard();
         core.transits.remove(id, &transit);
@@ -229,7 +314,9 @@ fn end(core: &RouterCore, endpoint: &Arc<LinkEndpoint>) {
     endpoint.cut();
     // The client of a dial in progress waits for the next attempt.
     if endpoint.is_running() || endpoint.is_of_host {
-        circuit.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
+        circuit
+            .iter()
+            .for_each(|circuit| core.fail_circuit(circuit, &failure));
     }
     if !endpoint.is_running() {
         core.endpoints.remove(&endpoint.circuit, endpoint);

@@ -1,4 +1,5 @@
-//! The payloads of one circuit that its other end has not acknowledged: how many there may be, and when they are sent again.
+//! The payloads of one circuit that its other end has not acknowledged: how many there may be, and
+//! when they are sent again.
 
 use std::{
     collections::BTreeMap,
@@ -79,13 +80,26 @@ impl SendWindow {
         u16::try_from(millis & 0xffff).unwrap_or_default().max(1)
     }
 
-    /// Numbers a payload and stores it until it is acknowledged; the acknowledgement returns `cost`. `None` after 2^31 payloads.
-    pub(crate) fn add(&mut self, mut payload: Payload, cost: usize, now: Instant) -> Option<Payload> {
+    /// Numbers a payload and stores it until it is acknowledged; the acknowledgement returns
+    /// `cost`. `None` after 2^31 payloads.
+    pub(crate) fn add(
+        &mut self,
+        mut payload: Payload,
+        cost: usize,
+        now: Instant,
+    ) -> Option<Payload> {
         i32::try_from(self.next).ok()?;
         payload.sequence = self.next;
         self.next += 1;
         self.bytes += payload.data.len();
-        self.sent.insert(payload.sequence, Sent { payload: payload.clone(), cost, at: now });
+        self.sent.insert(
+            payload.sequence,
+            Sent {
+                payload: payload.clone(),
+                cost,
+                at: now,
+            },
+        );
         Some(payload)
     }
 
@@ -93,7 +107,9 @@ impl SendWindow {
     pub(crate) fn acknowledge(&mut self, acknowledgement: &Acknowledgement, now: Instant) -> usize {
         let mut cost = 0;
         for sequence in &acknowledgement.sequences {
-            let Some(sent) = self.sent.remove(sequence) else { continue };
+            let Some(sent) = self.sent.remove(sequence) else {
+                continue;
+            };
             cost += sent.cost;
             self.bytes -= sent.payload.data.len();
             self.acknowledged += 1;
@@ -105,8 +121,12 @@ impl SendWindow {
         }
         self.buffered = usize::try_from(acknowledgement.buffered).unwrap_or(usize::MAX);
         if acknowledgement.clock != 0 {
-            let sample = Duration::from_millis(self.clock(now).wrapping_sub(acknowledgement.clock).into());
-            self.round_trip = Some(self.round_trip.map_or(sample, |known| (known * 7 + sample) / 8));
+            let sample =
+                Duration::from_millis(self.clock(now).wrapping_sub(acknowledgement.clock).into());
+            self.round_trip = Some(
+                self.round_trip
+                    .map_or(sample, |known| (known * 7 + sample) / 8),
+            );
         }
         cost
     }
@@ -129,7 +149,9 @@ impl SendWindow {
     }
 
     fn timeout(&self) -> Duration {
-        self.round_trip.map_or(FIRST_TIMEOUT, |round_trip| (round_trip * 3 / 2).clamp(MIN_TIMEOUT, MAX_TIMEOUT))
+        self.round_trip.map_or(FIRST_TIMEOUT, |round_trip| {
+            (round_trip * 3 / 2).clamp(MIN_TIMEOUT, MAX_TIMEOUT)
+        })
     }
 }
 
@@ -140,11 +162,23 @@ mod tests {
     use super::*;
 
     fn payload(bytes: usize) -> Payload {
-        Payload { sequence: 0, flags: 0, clock: 0, uuid: None, data_flags: None, data: Bytes::from(vec![0; bytes]) }
+        Payload {
+            sequence: 0,
+            flags: 0,
+            clock: 0,
+            uuid: None,
+            data_flags: None,
+            data: Bytes::from(vec![0; bytes]),
+        }
     }
 
     fn of(sequences: &[u32], buffered: u32, clock: u16) -> Acknowledgement {
-        Acknowledgement { flags: 0, buffered, clock, sequences: sequences.to_vec() }
+        Acknowledgement {
+            flags: 0,
+            buffered,
+            clock,
+            sequences: sequences.to_vec(),
+        }
     }
 
     #[test]
@@ -153,7 +187,10 @@ mod tests {
         let mut window = SendWindow::new(now);
         for number in 0..4 {
             assert!(window.is_open(), "{number}");
-            assert_eq!(window.add(payload(1 << 20), 10, now).unwrap().sequence, number);
+            assert_eq!(
+                window.add(payload(1 << 20), 10, now).unwrap().sequence,
+                number
+            );
         }
         assert!(!window.is_open());
         assert_eq!(window.acknowledge(&of(&[2, 2, 9], 0, 0), now), 10);
@@ -161,7 +198,10 @@ mod tests {
         assert_eq!(window.acknowledge(&of(&[], u32::MAX, 0), now), 0);
         assert!(!window.is_open(), "the receiver has too much");
         assert_eq!(window.acknowledge(&of(&[0, 1, 3], u32::MAX, 0), now), 30);
-        assert!(window.is_open() && window.is_empty(), "one payload is always allowed");
+        assert!(
+            window.is_open() && window.is_empty(),
+            "one payload is always allowed"
+        );
     }
 
     #[test]
@@ -172,11 +212,19 @@ mod tests {
         for _ in 0..3 {
             window.add(payload(1), 1, began);
         }
-        let numbers = |again: Vec<Payload>| again.iter().map(|payload| payload.sequence).collect::<Vec<_>>();
+        let numbers = |again: Vec<Payload>| {
+            again
+                .iter()
+                .map(|payload| payload.sequence)
+                .collect::<Vec<_>>()
+        };
         assert!(window.overdue(after(199), 9).is_empty());
         assert_eq!(numbers(window.overdue(after(200), 2)), [0, 1]);
         assert_eq!(numbers(window.overdue(after(200), 9)), [2]);
-        assert!(window.overdue(after(200), 9).is_empty(), "they were just sent");
+        assert!(
+            window.overdue(after(200), 9).is_empty(),
+            "they were just sent"
+        );
         // A round trip of 400 ms was measured.
         window.acknowledge(&of(&[1], 0, window.clock(after(0))), after(401));
         assert!(window.overdue(after(799), 9).is_empty());
@@ -192,7 +240,10 @@ mod tests {
         }
         assert!(window.is_open());
         assert_eq!(window.overdue(began + FIRST_TIMEOUT, 64).len(), 64);
-        assert!(!window.is_open(), "3.75 MiB are more than three quarters of the window");
+        assert!(
+            !window.is_open(),
+            "3.75 MiB are more than three quarters of the window"
+        );
         let all: Vec<u32> = (0..64).collect();
         window.acknowledge(&of(&all, 0, 0), began);
         assert_eq!(window.limit, MAX, "acknowledged bytes let it grow again");

@@ -1,7 +1,7 @@
 //! Circuits that pass through this router, from the link of one router to the link of another one.
 //!
-//! This router only forwards: the ends of the circuit number, acknowledge and repeat. Forwarding never waits. A message without room in its
-//! queue is dropped, and its sender sends it again.
+//! This router only forwards: the ends of the circuit number, acknowledge and repeat. Forwarding
+//! never waits. A message without room in its queue is dropped, and its sender sends it again.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,10 @@ use super::{
     trace_route,
 };
 use crate::{
-    built_in_router::{asked_traces::AskedTraces, circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic},
+    built_in_router::{
+        asked_traces::AskedTraces, circuit_side::CircuitSide, fair_queues::QueueId,
+        traffic::Traffic,
+    },
     frame::Frame,
 };
 
@@ -67,25 +70,42 @@ impl Drop for QueueSlot {
 impl Way {
     /// `None` if the link is not open.
     pub(crate) fn over(link: Arc<Link>) -> Option<Self> {
-        let [payloads, acknowledgements] = [link.payloads()?, link.acknowledgements()?].map(QueueSlot::on);
-        Some(Self { link, payloads, acknowledgements })
+        let [payloads, acknowledgements] =
+            [link.payloads()?, link.acknowledgements()?].map(QueueSlot::on);
+        Some(Self {
+            link,
+            payloads,
+            acknowledgements,
+        })
     }
 
     /// Drops what waits.
     fn discard(&self) {
-        [&self.payloads, &self.acknowledgements].into_iter().for_each(|slot| slot.connection.outbox.discard(slot.queue));
+        [&self.payloads, &self.acknowledgements]
+            .into_iter()
+            .for_each(|slot| slot.connection.outbox.discard(slot.queue));
     }
 }
 
 impl Transit {
     /// `ways` lead to the client and to the host.
     pub(crate) fn new(circuit: Arc<str>, ways: [Way; 2]) -> Self {
-        Self { circuit, ways, traffic: Arc::default(), traces: Arc::default(), arrived: AtomicU64::new(0) }
+        Self {
+            circuit,
+            ways,
+            traffic: Arc::default(),
+            traces: Arc::default(),
+            arrived: AtomicU64::new(0),
+        }
     }
 
     /// The same circuit over other links.
     pub(crate) fn over(&self, ways: [Way; 2]) -> Self {
-        Self { traffic: self.traffic.clone(), traces: self.traces.clone(), ..Self::new(self.circuit.clone(), ways) }
+        Self {
+            traffic: self.traffic.clone(),
+            traces: self.traces.clone(),
+            ..Self::new(self.circuit.clone(), ways)
+        }
     }
 
     /// Drops what waits.
@@ -98,10 +118,16 @@ impl Transit {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of the circuit. The reader of the link has
-    /// dropped the headers that do not pass. Trace routes that end at this router are answered with its id, `router`. Returns the side that has
-    /// sent forwarded data, and their bytes.
-    pub(crate) fn forward(&self, link: &Link, mut frame: Frame, router: &str) -> Option<(CircuitSide, usize)> {
+    /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of
+    /// the circuit. The reader of the link has dropped the headers that do not pass. Trace routes
+    /// that end at this router are answered with its id, `router`. Returns the side that has sent
+    /// forwarded data, and their bytes.
+    pub(crate) fn forward(
+        &self,
+        link: &Link,
+        mut frame: Frame,
+        router: &str,
+    ) -> Option<(CircuitSide, usize)> {
         let [to_client, to_host] = &self.ways;
         let (from, back, on) = match &link.router {
             router if *router == to_client.link.router => (CircuitSide::Client, to_client, to_host),
@@ -123,7 +149,11 @@ impl Transit {
             _ => {
                 if let Some(answer) = trace_route::count_hop(&mut frame, "forwarder", router) {
                     back.payloads.offer(answer, MAX_PAYLOADS);
-                } else if self.traces.passes(frame.body().first().copied(), from, frame.u32(key::TRACE_REQUEST)) {
+                } else if self.traces.passes(
+                    frame.body().first().copied(),
+                    from,
+                    frame.u32(key::TRACE_REQUEST),
+                ) {
                     on.payloads.offer(frame, MAX_PAYLOADS);
                 }
             }

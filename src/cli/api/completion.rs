@@ -14,20 +14,31 @@ use super::{
     request::ApiRequest,
     transport::{Transport, reach},
 };
-use crate::{admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in, query::literal};
+use crate::{
+    admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in, query::literal,
+};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
 
-/// Offers the names in the list of an operation. If the names follow a `sign`, such as `@`, nothing is offered for a word without the sign.
+/// Offers the names in the list of an operation. If the names follow a `sign`, such as `@`, nothing
+/// is offered for a word without the sign.
 pub(crate) fn names(list: &Operation, sign: &'static str) -> ArgValueCompleter {
     let path = format!("{}{}", list.base, list.path);
     ArgValueCompleter::new(move |current: &OsStr| {
-        let Some(begun) = current.to_str().and_then(|current| current.strip_prefix(sign)) else { return Vec::new() };
+        let Some(begun) = current
+            .to_str()
+            .and_then(|current| current.strip_prefix(sign))
+        else {
+            return Vec::new();
+        };
         let found = found(path.clone(), begun).unwrap_or_default();
         let names = output::entries(&found).filter_map(|record| record.get("name")?.as_str());
         // A shell prints the names that it offers.
-        names.filter(|name| name.starts_with(begun) && !is_in(name)).map(|name| CompletionCandidate::new(format!("{sign}{name}"))).collect()
+        names
+            .filter(|name| name.starts_with(begun) && !is_in(name))
+            .map(|name| CompletionCandidate::new(format!("{sign}{name}")))
+            .collect()
     })
 }
 
@@ -43,13 +54,22 @@ fn found(path: String, text: &str) -> Option<Json> {
         let at = words.iter().position(|word| word == name)?;
         words.get(at + 1).map(PathBuf::from)
     };
-    let transport = reach(ControllerFlags::of(flag("--config"), flag("--data")), &environment).ok()?;
+    let transport = reach(
+        ControllerFlags::of(flag("--config"), flag("--data")),
+        &environment,
+    )
+    .ok()?;
     // Nobody waits for a controller that starts with a half-typed word.
     if let Transport::Host(data) = &transport
         && !socket::answers(&socket::beside(data))
     {
         return None;
     }
-    let request = ApiRequest { method: "GET".into(), path, query, ..ApiRequest::default() };
+    let request = ApiRequest {
+        method: "GET".into(),
+        path,
+        query,
+        ..ApiRequest::default()
+    };
     Some(transport.ask(request, None).ok()?.good().ok()?.data())
 }

@@ -15,7 +15,8 @@ use crate::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(15);
-/// How long an answer may be awaited. Some operations, such as checks of the data file, answer when they are done.
+/// How long an answer may be awaited. Some operations, such as checks of the data file, answer when
+/// they are done.
 const AWAITING: Duration = Duration::from_secs(30 * 60);
 /// How long the body of an answer may take, except of a stream of events, which does not end.
 const RECEIVING: Duration = Duration::from_secs(30 * 60);
@@ -40,25 +41,35 @@ const PIECE: usize = 64 << 10;
 /// The scheme of every address.
 const SCHEME: &str = "https://";
 
-/// An address of a controller without a slash at its end. The scheme may be written in capitals (RFC 3986 section 3.1). `None` if it is not
-/// that of HTTPS.
+/// An address of a controller without a slash at its end. The scheme may be written in capitals
+/// (RFC 3986 section 3.1). `None` if it is not that of HTTPS.
 pub(crate) fn tidy(url: &str) -> Option<String> {
-    let (scheme, host) = url.trim().trim_end_matches('/').split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| format!("{SCHEME}{host}"))
+    let (scheme, host) = url
+        .trim()
+        .trim_end_matches('/')
+        .split_at_checked(SCHEME.len())?;
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| format!("{SCHEME}{host}"))
 }
 
-/// The HTTP client for a controller. `ca` is the PEM of the trusted authorities. With `None` the server is not verified, which is only for
-/// fetching its authorities.
+/// The HTTP client for a controller. `ca` is the PEM of the trusted authorities. With `None` the
+/// server is not verified, which is only for fetching its authorities.
 ///
 /// # Errors
 /// The PEM holds no certificate.
 pub fn agent(ca: Option<&str>, patience: Patience) -> Result<Agent, CommandError> {
-    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
+    let tls =
+        TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
     let tls = match ca {
         None => tls.disable_verification(true),
         Some(pem) => {
-            let parsed = pem::parse_many(pem).map_err(|error| CommandError::of(format!("ca: {error}")))?;
-            let of = |block: &pem::Pem| (block.tag() == "CERTIFICATE").then(|| Certificate::from_der(block.contents()).to_owned());
+            let parsed =
+                pem::parse_many(pem).map_err(|error| CommandError::of(format!("ca: {error}")))?;
+            let of = |block: &pem::Pem| {
+                (block.tag() == "CERTIFICATE")
+                    .then(|| Certificate::from_der(block.contents()).to_owned())
+            };
             let roots: Vec<Certificate<'static>> = parsed.iter().filter_map(of).collect();
             if roots.is_empty() {
                 return Err(CommandError::of("ca: the file holds no PEM certificate"));
@@ -66,13 +77,24 @@ pub fn agent(ca: Option<&str>, patience: Patience) -> Result<Agent, CommandError
             tls.root_certs(RootCerts::Specific(Arc::new(roots)))
         }
     };
-    let config = Agent::config_builder().tls_config(tls.build()).timeout_connect(Some(CONNECTING)).max_redirects(0).proxy(None);
-    let config = config.http_status_as_error(false).allow_non_standard_methods(true);
+    let config = Agent::config_builder()
+        .tls_config(tls.build())
+        .timeout_connect(Some(CONNECTING))
+        .max_redirects(0)
+        .proxy(None);
+    let config = config
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true);
     let config = match patience {
         Patience::Login => config.timeout_global(Some(LOGGING_IN)),
-        Patience::Command => config.timeout_recv_response(Some(AWAITING)).timeout_recv_body(Some(RECEIVING)),
+        Patience::Command => config
+            .timeout_recv_response(Some(AWAITING))
+            .timeout_recv_body(Some(RECEIVING)),
     };
-    Ok(config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into())
+    Ok(config
+        .user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into())
 }
 
 /// Sends a request and passes the parts of the answer to `take`.
@@ -86,9 +108,13 @@ pub fn ask(
     request: ApiRequest,
     take: &mut dyn FnMut(LocalPart) -> std::io::Result<()>,
 ) -> Result<(), String> {
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&request.query).finish();
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(&request.query)
+        .finish();
     let mark = if query.is_empty() { "" } else { "?" };
-    let mut asked = ureq::http::Request::builder().method(request.method.as_str()).uri(format!("{url}{}{mark}{query}", request.path));
+    let mut asked = ureq::http::Request::builder()
+        .method(request.method.as_str())
+        .uri(format!("{url}{}{mark}{query}", request.path));
     if !token.is_empty() {
         asked = asked.header("zt-session", token);
     }
@@ -101,21 +127,40 @@ pub fn ask(
     let body = request.body.map(|(_, text)| text).unwrap_or_default();
     let asked = asked.body(body).map_err(|error| error.to_string())?;
     let asked = if request.path == EVENTS {
-        agent.configure_request(asked).timeout_recv_body(None).timeout_per_read(Some(SILENCE)).build()
+        agent
+            .configure_request(asked)
+            .timeout_recv_body(None)
+            .timeout_per_read(Some(SILENCE))
+            .build()
     } else {
         asked
     };
     let answer = agent.run(asked).map_err(|error| error.to_string())?;
-    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| {
+        answer
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
     let (media, tag) = (header("content-type").unwrap_or_default(), header("etag"));
     let warnings = Header::warnings(header);
-    take(LocalPart::Head { status: answer.status().as_u16(), media, tag, warnings }).map_err(|error| error.to_string())?;
+    take(LocalPart::Head {
+        status: answer.status().as_u16(),
+        media,
+        tag,
+        warnings,
+    })
+    .map_err(|error| error.to_string())?;
     let mut reader = answer.into_body().into_reader();
     let mut piece = vec![0; PIECE];
     loop {
         match reader.read(&mut piece).map_err(|error| error.to_string())? {
             0 => return Ok(()),
-            read => take(LocalPart::Piece(piece.get(..read).unwrap_or_default().to_vec())).map_err(|error| error.to_string())?,
+            read => take(LocalPart::Piece(
+                piece.get(..read).unwrap_or_default().to_vec(),
+            ))
+            .map_err(|error| error.to_string())?,
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use clap::{
     Arg, ArgAction, ArgMatches,
-    builder::{BoolValueParser, PossibleValue, PossibleValuesParser, RangedI64ValueParser, TypedValueParser, ValueParser},
+    builder::{
+        BoolValueParser, PossibleValue, PossibleValuesParser, RangedI64ValueParser,
+        TypedValueParser, ValueParser,
+    },
 };
 use serde_json::{Map, Value as Json};
 
@@ -11,7 +14,8 @@ use crate::{clock::Clock, config::Span, entity::kebab, http::default_of};
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;
 /// How a point in time is written.
-const TIME_HELP: &str = "A date such as 2026-12-31T00:00:00Z, or a duration from now on, such as 7d";
+const TIME_HELP: &str =
+    "A date such as 2026-12-31T00:00:00Z, or a duration from now on, such as 7d";
 /// Short aliases of members.
 const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
 
@@ -46,20 +50,45 @@ pub(crate) fn members(schema: &Json) -> Vec<Member> {
 }
 
 fn collect(schema: &Json, above: &[String], demanded: bool, found: &mut Vec<Member>) {
-    let variants = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
-    let parts: Vec<(&Json, bool)> = std::iter::once((schema, demanded)).chain(variants.map(|variant| (variant, false))).collect();
+    let variants = schema
+        .get("oneOf")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten();
+    let parts: Vec<(&Json, bool)> = std::iter::once((schema, demanded))
+        .chain(variants.map(|variant| (variant, false)))
+        .collect();
     for (part, demanded) in parts {
-        let required: Vec<&str> = part.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
-        for (name, member) in part.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        let required: Vec<&str> = part
+            .get("required")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+            .collect();
+        for (name, member) in part
+            .get("properties")
+            .and_then(Json::as_object)
+            .into_iter()
+            .flatten()
+        {
             let path: Vec<String> = above.iter().cloned().chain([name.clone()]).collect();
-            let (member, required) = (without_null(member), demanded && required.contains(&name.as_str()));
+            let (member, required) = (
+                without_null(member),
+                demanded && required.contains(&name.as_str()),
+            );
             if path.len() < DEPTH && member.get("properties").is_some() {
                 collect(&member, &path, required, found);
                 continue;
             }
             match found.iter_mut().find(|known| known.path == path) {
                 Some(known) => add_words(&mut known.schema, &member),
-                None => found.push(Member { flag: flag(&path), path, schema: member, required }),
+                None => found.push(Member {
+                    flag: flag(&path),
+                    path,
+                    schema: member,
+                    required,
+                }),
             }
         }
     }
@@ -68,7 +97,10 @@ fn collect(schema: &Json, above: &[String], demanded: bool, found: &mut Vec<Memb
 /// A schema that allows null or one other schema, as the other one.
 fn without_null(schema: &Json) -> Json {
     let choices = schema.get("anyOf").and_then(Json::as_array);
-    let mut others = choices.into_iter().flatten().filter(|one| one.get("type").is_none_or(|kind| kind != "null"));
+    let mut others = choices
+        .into_iter()
+        .flatten()
+        .filter(|one| one.get("type").is_none_or(|kind| kind != "null"));
     match (others.next(), others.next()) {
         (Some(only), None) => {
             let mut only = only.clone();
@@ -83,7 +115,11 @@ fn without_null(schema: &Json) -> Json {
 
 /// Merges the tag values of a body's variants into one choice.
 fn add_words(known: &mut Json, other: &Json) {
-    let words: Vec<Json> = words_of(known).into_iter().chain(words_of(other)).map(Json::from).collect();
+    let words: Vec<Json> = words_of(known)
+        .into_iter()
+        .chain(words_of(other))
+        .map(Json::from)
+        .collect();
     if let Some(object) = known.as_object_mut().filter(|_| !words.is_empty()) {
         object.shift_remove("const");
         object.insert("enum".into(), words.into());
@@ -91,12 +127,23 @@ fn add_words(known: &mut Json, other: &Json) {
 }
 
 fn words_of(schema: &Json) -> Vec<String> {
-    let choice = schema.get("enum").and_then(Json::as_array).into_iter().flatten();
-    choice.chain(schema.get("const")).filter_map(Json::as_str).map(str::to_owned).collect()
+    let choice = schema
+        .get("enum")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten();
+    choice
+        .chain(schema.get("const"))
+        .filter_map(Json::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn flag(path: &[String]) -> String {
-    path.iter().map(|part| kebab(part)).collect::<Vec<_>>().join(".")
+    path.iter()
+        .map(|part| kebab(part))
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 fn shape(schema: &Json) -> Shape {
@@ -105,8 +152,16 @@ fn shape(schema: &Json) -> Shape {
         return Shape::FilterNames(words);
     }
     let kind = schema.get("type");
-    let one = kind.and_then(Json::as_str).or_else(|| kind?.as_array()?.iter().filter_map(Json::as_str).find(|kind| *kind != "null"));
-    let several = kind.and_then(Json::as_array).is_some_and(|kinds| kinds.iter().filter(|kind| **kind != "null").count() > 1);
+    let one = kind.and_then(Json::as_str).or_else(|| {
+        kind?
+            .as_array()?
+            .iter()
+            .filter_map(Json::as_str)
+            .find(|kind| *kind != "null")
+    });
+    let several = kind
+        .and_then(Json::as_array)
+        .is_some_and(|kinds| kinds.iter().filter(|kind| **kind != "null").count() > 1);
     match one.filter(|_| !several) {
         Some("string") => Shape::Text,
         Some("integer") => Shape::Integer,
@@ -123,22 +178,45 @@ fn shape(schema: &Json) -> Shape {
 
 /// The flag for a value of a schema.
 pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
-    let help = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
-    let arg = Arg::new(id).long(flag.to_owned()).help(help.clone()).action(ArgAction::Set);
-    let aliases = ALIASES.iter().find(|(name, _)| *name == flag).map_or(&[] as &[&str], |(_, aliases)| aliases);
+    let help = schema
+        .get("description")
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let arg = Arg::new(id)
+        .long(flag.to_owned())
+        .help(help.clone())
+        .action(ArgAction::Set);
+    let aliases = ALIASES
+        .iter()
+        .find(|(name, _)| *name == flag)
+        .map_or(&[] as &[&str], |(_, aliases)| aliases);
     let arg = arg.visible_aliases(aliases.iter().copied());
     match shape(schema) {
         Shape::Text if is_time(schema) => {
-            let words = if help.is_empty() { TIME_HELP.to_owned() } else { format!("{}. {TIME_HELP}", help.trim_end_matches('.')) };
-            arg.value_name("TIME").help(words).value_parser(ValueParser::new(time))
+            let words = if help.is_empty() {
+                TIME_HELP.to_owned()
+            } else {
+                format!("{}. {TIME_HELP}", help.trim_end_matches('.'))
+            };
+            arg.value_name("TIME")
+                .help(words)
+                .value_parser(ValueParser::new(time))
         }
         Shape::Text => arg.value_name("TEXT").value_parser(text_parser()),
-        Shape::FilterNames(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words).map(Json::String)),
-        Shape::Integer => arg.value_name("N").allow_negative_numbers(true).value_parser(RangedI64ValueParser::<i64>::new().map(Json::from)),
+        Shape::FilterNames(words) => arg
+            .value_name("WORD")
+            .value_parser(PossibleValuesParser::new(words).map(Json::String)),
+        Shape::Integer => arg
+            .value_name("N")
+            .allow_negative_numbers(true)
+            .value_parser(RangedI64ValueParser::<i64>::new().map(Json::from)),
         Shape::Number => arg
             .value_name("N")
             .allow_negative_numbers(true)
-            .value_parser(ValueParser::new(|text: &str| text.parse::<f64>().map(Json::from))),
+            .value_parser(ValueParser::new(|text: &str| {
+                text.parse::<f64>().map(Json::from)
+            })),
         Shape::Bool => arg
             .value_name("BOOL")
             .num_args(0..=1)
@@ -151,10 +229,17 @@ pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
                 return arg.value_name("TEXT,...").value_parser(text_parser());
             }
             // A blank text is an empty list.
-            let words = words.into_iter().map(PossibleValue::new).chain([PossibleValue::new("").hide(true)]);
-            arg.value_name("WORD,...").value_parser(PossibleValuesParser::new(words).map(Json::String))
+            let words = words
+                .into_iter()
+                .map(PossibleValue::new)
+                .chain([PossibleValue::new("").hide(true)]);
+            arg.value_name("WORD,...")
+                .value_parser(PossibleValuesParser::new(words).map(Json::String))
         }
-        Shape::Map => arg.value_name("KEY=VALUE").action(ArgAction::Append).value_parser(ValueParser::new(pairs)),
+        Shape::Map => arg
+            .value_name("KEY=VALUE")
+            .action(ArgAction::Append)
+            .value_parser(ValueParser::new(pairs)),
         Shape::Any => arg.value_name("JSON").value_parser(ValueParser::new(any)),
     }
 }
@@ -165,7 +250,9 @@ fn text_parser() -> ValueParser {
 
 /// Whether the value is a point in time.
 fn is_time(schema: &Json) -> bool {
-    schema.get("format").is_some_and(|format| format == "date-time")
+    schema
+        .get("format")
+        .is_some_and(|format| format == "date-time")
 }
 
 /// Reads a point in time: a date, which the controller checks, or a duration from now on.
@@ -175,37 +262,62 @@ fn time(text: &str) -> Result<Json, String> {
         return Ok(text.into());
     }
     let lasts: Span = text.parse()?;
-    Ok(Clock::system().now().plus(lasts.duration()).to_string().into())
+    Ok(Clock::system()
+        .now()
+        .plus(lasts.duration())
+        .to_string()
+        .into())
 }
 
 fn any(text: &str) -> Result<Json, String> {
     serde_json::from_str(text).map_err(|error| format!("is not valid JSON: {error}"))
 }
 
-/// Parses `key=value`, or a JSON object. A value that is not a number, `true`, `false` or `null` is text.
+/// Parses `key=value`, or a JSON object. A value that is not a number, `true`, `false` or `null` is
+/// text.
 fn pairs(text: &str) -> Result<Json, String> {
     if text.starts_with('{') {
         return any(text);
     }
-    let (key, value) = text.split_once('=').ok_or("is neither KEY=VALUE nor a JSON object")?;
-    let value =
-        serde_json::from_str(value).ok().filter(|json: &Json| !json.is_object() && !json.is_array()).unwrap_or_else(|| value.into());
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("is neither KEY=VALUE nor a JSON object")?;
+    let value = serde_json::from_str(value)
+        .ok()
+        .filter(|json: &Json| !json.is_object() && !json.is_array())
+        .unwrap_or_else(|| value.into());
     Ok(Json::Object(Map::from_iter([(key.to_owned(), value)])))
 }
 
 /// The value given for a flag; `None` if it was not given.
 pub(crate) fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
-    let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
+    let values: Vec<Json> = matches
+        .try_get_many::<Json>(id)
+        .ok()
+        .flatten()?
+        .cloned()
+        .collect();
     match shape(schema) {
         // A single blank text is an empty list.
-        Shape::List(_) => Some(joined(&values).into_iter().filter(|value| *value != "").collect()),
-        Shape::Map => Some(Json::Object(values.into_iter().filter_map(|value| value.as_object().cloned()).flatten().collect())),
+        Shape::List(_) => Some(
+            joined(&values)
+                .into_iter()
+                .filter(|value| *value != "")
+                .collect(),
+        ),
+        Shape::Map => Some(Json::Object(
+            values
+                .into_iter()
+                .filter_map(|value| value.as_object().cloned())
+                .flatten()
+                .collect(),
+        )),
         _ => values.into_iter().next(),
     }
 }
 
-/// Joins items that were split at a comma inside double quotes: `"@a,b"` is one item, and two quotes in it are one (RFC 4180 section 2). An item
-/// whose quotes do not end stays as it is.
+/// Joins items that were split at a comma inside double quotes: `"@a,b"` is one item, and two
+/// quotes in it are one (RFC 4180 section 2). An item whose quotes do not end stays as it is.
 fn joined(pieces: &[Json]) -> Vec<Json> {
     let (mut items, mut rest) = (Vec::new(), pieces);
     while let Some((first, others)) = rest.split_first() {
@@ -219,7 +331,8 @@ fn joined(pieces: &[Json]) -> Vec<Json> {
             text = format!("{text},{}", next.as_str().unwrap_or_default());
             after = others;
         }
-        let (item, left) = unquoted(&text).map_or_else(|| (first.clone(), others), |item| (item.into(), after));
+        let (item, left) =
+            unquoted(&text).map_or_else(|| (first.clone(), others), |item| (item.into(), after));
         items.push(item);
         rest = left;
     }
@@ -242,7 +355,11 @@ pub(crate) fn put(body: &mut Json, path: &[String], value: Json) {
         *body = Json::Object(Map::new());
     }
     if let Some(object) = body.as_object_mut() {
-        put(object.entry(name.clone()).or_insert(Json::Null), rest, value);
+        put(
+            object.entry(name.clone()).or_insert(Json::Null),
+            rest,
+            value,
+        );
     }
 }
 
@@ -251,8 +368,13 @@ pub(crate) fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
     path.iter().try_fold(body, |body, name| body.get(name))
 }
 
-/// The default of a required member of a new record. `None` if it has none: then the controller's error names the member.
+/// The default of a required member of a new record. `None` if it has none: then the controller's
+/// error names the member.
 pub(crate) fn default_value(member: &Member) -> Option<Json> {
     let name = member.path.last()?;
-    if member.required { default_of(name, &member.schema) } else { None }
+    if member.required {
+        default_of(name, &member.schema)
+    } else {
+        None
+    }
 }

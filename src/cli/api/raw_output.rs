@@ -1,5 +1,6 @@
-//! The body of an answer that is passed on as it arrives, such as events or a token. On a terminal, characters that the terminal obeys or that
-//! nobody sees are escaped; a file or another program gets the bytes.
+//! The body of an answer that is passed on as it arrives, such as events or a token. On a terminal,
+//! characters that the terminal obeys or that nobody sees are escaped; a file or another program
+//! gets the bytes.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 
@@ -17,7 +18,11 @@ impl RawOutput<Stdout> {
     pub(super) fn stdout() -> Self {
         let to = io::stdout();
         let is_terminal = to.is_terminal();
-        Self { to, is_terminal, rest: Vec::new() }
+        Self {
+            to,
+            is_terminal,
+            rest: Vec::new(),
+        }
     }
 }
 
@@ -33,7 +38,8 @@ impl<W: Write> Write for RawOutput<W> {
         {
             self.rest = whole.split_off(error.valid_up_to());
         }
-        self.to.write_all(shown_lines(&String::from_utf8_lossy(&whole)).as_bytes())?;
+        self.to
+            .write_all(shown_lines(&String::from_utf8_lossy(&whole)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -47,7 +53,11 @@ mod tests {
     use super::*;
 
     fn written(parts: &[&[u8]], is_terminal: bool) -> Vec<u8> {
-        let mut out = RawOutput { to: Vec::new(), is_terminal, rest: Vec::new() };
+        let mut out = RawOutput {
+            to: Vec::new(),
+            is_terminal,
+            rest: Vec::new(),
+        };
         parts.iter().for_each(|part| out.write_all(part).unwrap());
         out.to
     }
@@ -56,9 +66,15 @@ mod tests {
     fn terminals_get_escapes() {
         let text = "data: b\u{fc}\u{1b}[31m\u{9b}0m\u{202e}\n".as_bytes();
         let pieces: Vec<&[u8]> = text.chunks(1).collect();
-        assert_eq!(String::from_utf8(written(&pieces, true)).unwrap(), "data: b\u{fc}\\u{1b}[31m\\u{9b}0m\\u{202e}\n");
+        assert_eq!(
+            String::from_utf8(written(&pieces, true)).unwrap(),
+            "data: b\u{fc}\\u{1b}[31m\\u{9b}0m\\u{202e}\n"
+        );
         assert_eq!(written(&pieces, false), text);
         // Bytes that are no text do not pass either.
-        assert_eq!(String::from_utf8(written(&[b"a\x9b0m", b"\x80b"], true)).unwrap(), "a\u{fffd}0m\u{fffd}b");
+        assert_eq!(
+            String::from_utf8(written(&[b"a\x9b0m", b"\x80b"], true)).unwrap(),
+            "a\u{fffd}0m\u{fffd}b"
+        );
     }
 }

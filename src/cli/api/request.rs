@@ -32,7 +32,10 @@ pub struct ApiAnswer {
 
 impl ApiAnswer {
     pub fn json(&self) -> Option<Json> {
-        self.media.starts_with(JSON).then(|| serde_json::from_slice(&self.body).ok()).flatten()
+        self.media
+            .starts_with(JSON)
+            .then(|| serde_json::from_slice(&self.body).ok())
+            .flatten()
     }
 
     /// The value of `data`, or the whole body if it has none.
@@ -43,18 +46,32 @@ impl ApiAnswer {
 
     /// The answer, or a failure if its status is not 2xx.
     pub fn good(self) -> Result<Self, CommandError> {
-        if (200..300).contains(&self.status) { Ok(self) } else { Err(self.refusal()) }
+        if (200..300).contains(&self.status) {
+            Ok(self)
+        } else {
+            Err(self.refusal())
+        }
     }
 
     /// The error of a rejected request, with the member that it names.
     fn refusal(&self) -> CommandError {
         let json = self.json().unwrap_or_default();
-        let text = |path: &str| json.pointer(path).and_then(Json::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |path: &str| {
+            json.pointer(path)
+                .and_then(Json::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let field = text("/error/cause/field");
-        let reason = text("/error/cause/reason").or_else(|| text("/error/cause/message")).or_else(|| text("/error/causeMessage"));
-        let message = text("/error/message").unwrap_or_else(|| format!("the controller answered with status {}", self.status));
+        let reason = text("/error/cause/reason")
+            .or_else(|| text("/error/cause/message"))
+            .or_else(|| text("/error/causeMessage"));
+        let message = text("/error/message")
+            .unwrap_or_else(|| format!("the controller answered with status {}", self.status));
         let hint = (self.status == 401).then(|| "log in with overkeep login".to_owned());
         let parts = [Some(message), field, reason, hint];
-        CommandError::of(one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(": ")))
+        CommandError::of(one_line(
+            &parts.into_iter().flatten().collect::<Vec<_>>().join(": "),
+        ))
     }
 }

@@ -1,5 +1,5 @@
-//! `--add-role` and `--remove-role` of `overkeep update`: single roles of a record, added and taken away in one change that fails if the record
-//! has changed since it was read.
+//! `--add-role` and `--remove-role` of `overkeep update`: single roles of a record, added and taken
+//! away in one change that fails if the record has changed since it was read.
 
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::Value as Json;
@@ -30,13 +30,21 @@ fn lists(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
     if operation.verb != "update" || !operation.path.ends_with("/{id}") {
         return Vec::new();
     }
-    let (Some(schema), _) = grammar.body(operation).unwrap_or_default() else { return Vec::new() };
-    members::members(schema).into_iter().filter(is_list).collect()
+    let (Some(schema), _) = grammar.body(operation).unwrap_or_default() else {
+        return Vec::new();
+    };
+    members::members(schema)
+        .into_iter()
+        .filter(is_list)
+        .collect()
 }
 
 /// The word that names a list in front of a role: `identity` for `identityRoles`.
 fn word(list: &Member) -> String {
-    list.path.last().map(|name| kebab(name.strip_suffix(ROLES).unwrap_or(name))).unwrap_or_default()
+    list.path
+        .last()
+        .map(|name| kebab(name.strip_suffix(ROLES).unwrap_or(name)))
+        .unwrap_or_default()
 }
 
 /// The flags of an operation.
@@ -47,17 +55,36 @@ pub(super) fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
         [_] => ("ROLE".to_owned(), String::new()),
         several => {
             let words = several.iter().map(word).collect::<Vec<_>>().join("|");
-            (format!("{words}:ROLE"), format!(", such as '{}:#sales'", several.first().map(word).unwrap_or_default()))
+            (
+                format!("{words}:ROLE"),
+                format!(
+                    ", such as '{}:#sales'",
+                    several.first().map(word).unwrap_or_default()
+                ),
+            )
         }
     };
-    let whole: Vec<String> = lists.iter().map(|list| format!("body.{}", list.path.join("."))).collect();
+    let whole: Vec<String> = lists
+        .iter()
+        .map(|list| format!("body.{}", list.path.join(".")))
+        .collect();
     let flag = |name: &'static str, help: String| {
-        let arg = Arg::new(name).long(name).value_name(value.clone()).help(help).action(ArgAction::Append);
+        let arg = Arg::new(name)
+            .long(name)
+            .value_name(value.clone())
+            .help(help)
+            .action(ArgAction::Append);
         arg.conflicts_with_all(whole.clone())
     };
     vec![
-        flag(ADD, format!("Add this role to those of the record{example}; may be given several times")),
-        flag(REMOVE, "Take this role away, and keep the others; may be given several times".to_owned()),
+        flag(
+            ADD,
+            format!("Add this role to those of the record{example}; may be given several times"),
+        ),
+        flag(
+            REMOVE,
+            "Take this role away, and keep the others; may be given several times".to_owned(),
+        ),
     ]
 }
 
@@ -67,14 +94,22 @@ pub(super) fn is_asked(matches: &ArgMatches) -> bool {
 }
 
 fn given(matches: &ArgMatches, flag: &str) -> Vec<String> {
-    matches.try_get_many::<String>(flag).ok().flatten().into_iter().flatten().cloned().collect()
+    matches
+        .try_get_many::<String>(flag)
+        .ok()
+        .flatten()
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
 }
 
-/// Sends the change of a record with its roles changed. It is tried again if somebody else changed the record meanwhile, unless the request
-/// names a version of its own.
+/// Sends the change of a record with its roles changed. It is tried again if somebody else changed
+/// the record meanwhile, unless the request names a version of its own.
 ///
 /// # Errors
-/// A role names an unknown list or record, or the controller does not answer. A rejection is an answer.
+/// A role names an unknown list or record, or the controller does not answer. A rejection is an
+/// answer.
 pub(super) fn change(
     names: &mut NameLookup<'_>,
     operation: &Operation,
@@ -89,22 +124,41 @@ pub(super) fn change(
             edits.push((flag, list, role));
         }
     }
-    let has_version = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("if-match"));
+    let has_version = request
+        .headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("if-match"));
     for _ in 0..ATTEMPTS {
-        let found = ApiRequest { method: "GET".into(), path: request.path.clone(), ..ApiRequest::default() };
+        let found = ApiRequest {
+            method: "GET".into(),
+            path: request.path.clone(),
+            ..ApiRequest::default()
+        };
         let found = names.transport.ask(found, None)?.good()?;
-        let tag = found.tag.clone().ok_or_else(|| CommandError::of("the controller did not tell the version of the record"))?;
+        let tag = found.tag.clone().ok_or_else(|| {
+            CommandError::of("the controller did not tell the version of the record")
+        })?;
         let record = found.data();
         let mut body = match &request.body {
             Some((_, text)) => serde_json::from_str(text).map_err(CommandError::of)?,
             None => Json::Null,
         };
-        for (flag, list, role) in edits.iter().map(|(flag, list, role)| (*flag, *list, role.as_str())) {
+        for (flag, list, role) in edits
+            .iter()
+            .map(|(flag, list, role)| (*flag, *list, role.as_str()))
+        {
             let held = members::at(&body, &list.path).or_else(|| members::at(&record, &list.path));
             let held = held.and_then(Json::as_array).cloned().unwrap_or_default();
-            members::put(&mut body, &list.path, edited(names, operation, (flag, list, role), held)?);
+            members::put(
+                &mut body,
+                &list.path,
+                edited(names, operation, (flag, list, role), held)?,
+            );
         }
-        let mut changed = ApiRequest { body: Some((JSON.to_owned(), body.to_string())), ..request.clone() };
+        let mut changed = ApiRequest {
+            body: Some((JSON.to_owned(), body.to_string())),
+            ..request.clone()
+        };
         if !has_version {
             changed.headers.push(("if-match".into(), tag));
         }
@@ -113,18 +167,35 @@ pub(super) fn change(
             return Ok(answer);
         }
     }
-    Err(CommandError::of("others change the record all the time; try again"))
+    Err(CommandError::of(
+        "others change the record all the time; try again",
+    ))
 }
 
 /// The list that a role belongs to, and the role without the word that names the list.
-fn chosen<'l>(lists: &'l [Member], flag: &str, role: &str) -> Result<(&'l Member, String), CommandError> {
+fn chosen<'l>(
+    lists: &'l [Member],
+    flag: &str,
+    role: &str,
+) -> Result<(&'l Member, String), CommandError> {
     if let [only] = lists {
         return Ok((only, role.to_owned()));
     }
-    let found = role.split_once(':').and_then(|(named, role)| Some((lists.iter().find(|list| word(list) == named)?, role.to_owned())));
+    let found = role.split_once(':').and_then(|(named, role)| {
+        Some((
+            lists.iter().find(|list| word(list) == named)?,
+            role.to_owned(),
+        ))
+    });
     found.ok_or_else(|| {
-        let words = lists.iter().map(|list| format!("{}:", word(list))).collect::<Vec<_>>().join(", ");
-        CommandError::Flag(format!("--{flag}: {role:?} does not begin with the list that is meant: {words}"))
+        let words = lists
+            .iter()
+            .map(|list| format!("{}:", word(list)))
+            .collect::<Vec<_>>()
+            .join(", ");
+        CommandError::Flag(format!(
+            "--{flag}: {role:?} does not begin with the list that is meant: {words}"
+        ))
     })
 }
 

@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     admin_socket::{request, socket},
-    cli::{admin::ControllerFlags, failure::CommandError, run::one_line, starting::await_controller},
+    cli::{
+        admin::ControllerFlags, failure::CommandError, run::one_line, starting::await_controller,
+    },
     config::Config,
     http::{LocalPart, LocalRequest},
 };
@@ -51,7 +53,11 @@ impl Transport {
     }
 
     fn within(context: LoginContext, patience: Patience) -> Result<Self, CommandError> {
-        Ok(Self::Remote(Box::new((https::agent(Some(&context.ca), patience)?, context, patience))))
+        Ok(Self::Remote(Box::new((
+            https::agent(Some(&context.ca), patience)?,
+            context,
+            patience,
+        ))))
     }
 
     /// The maximum bytes of an answer.
@@ -62,23 +68,42 @@ impl Transport {
         }
     }
 
-    /// Sends a request. The body of a successful answer that is not JSON is streamed to `out`, if given.
+    /// Sends a request. The body of a successful answer that is not JSON is streamed to `out`, if
+    /// given.
     ///
     /// # Errors
     /// One line: the controller does not answer, or the answer is interrupted.
-    pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, CommandError> {
-        let mut answer = ApiAnswer { status: 0, media: String::new(), tag: None, warnings: Vec::new(), body: Vec::new() };
+    pub fn ask(
+        &self,
+        request: ApiRequest,
+        mut out: Option<&mut dyn Write>,
+    ) -> Result<ApiAnswer, CommandError> {
+        let mut answer = ApiAnswer {
+            status: 0,
+            media: String::new(),
+            tag: None,
+            warnings: Vec::new(),
+            body: Vec::new(),
+        };
         let max_length = self.max_length();
         let mut take = |part: LocalPart| match part {
-            LocalPart::Head { status, media, tag, warnings } => {
-                (answer.status, answer.media, answer.tag, answer.warnings) = (status, media, tag, warnings);
+            LocalPart::Head {
+                status,
+                media,
+                tag,
+                warnings,
+            } => {
+                (answer.status, answer.media, answer.tag, answer.warnings) =
+                    (status, media, tag, warnings);
                 Ok(())
             }
             LocalPart::Piece(piece) => match &mut out {
-                Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => out.write_all(&piece).and_then(|()| out.flush()),
-                _ if answer.body.len() + piece.len() > max_length => {
-                    Err(std::io::Error::other(format!("the answer is longer than {max_length} bytes")))
+                Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => {
+                    out.write_all(&piece).and_then(|()| out.flush())
                 }
+                _ if answer.body.len() + piece.len() > max_length => Err(std::io::Error::other(
+                    format!("the answer is longer than {max_length} bytes"),
+                )),
                 _ => {
                     answer.body.extend(piece);
                     Ok(())
@@ -89,43 +114,65 @@ impl Transport {
             Self::Remote(remote) => {
                 let (agent, context, _) = remote.as_ref();
                 let result = https::ask(agent, &context.url, &context.token, request, &mut take);
-                result.map_err(|error| CommandError::of(one_line(&format!("{}: {error}", context.url))))?;
+                result.map_err(|error| {
+                    CommandError::of(one_line(&format!("{}: {error}", context.url)))
+                })?;
                 Ok(answer)
             }
             Self::Host(data) => match request::ask(&awaited(data), local(request), &mut take) {
                 Some(Ok(())) => Ok(answer),
                 // The program that reads stdout has closed it, which is not an error.
-                Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
-                Some(Err(error)) => Err(CommandError::of(format!("the controller does not answer: {error}"))),
+                Some(Err(error))
+                    if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 =>
+                {
+                    Ok(answer)
+                }
+                Some(Err(error)) => Err(CommandError::of(format!(
+                    "the controller does not answer: {error}"
+                ))),
                 None => {
                     let path = socket::beside(data);
-                    Err(CommandError::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display())))
+                    Err(CommandError::of(format!(
+                        "no controller answers on {}: is it running, and is this its data file?",
+                        path.display()
+                    )))
                 }
             },
         }
     }
 }
 
-/// The transport to the controller of this host if flags name its data file or configuration, else to that of the variables or the current
-/// login, else to that of the default data file.
+/// The transport to the controller of this host if flags name its data file or configuration, else
+/// to that of the variables or the current login, else to that of the default data file.
 ///
 /// # Errors
 /// One line: the configuration or the login cannot be read.
-pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, CommandError> {
+pub(crate) fn reach(
+    which: ControllerFlags,
+    environment: &[(OsString, OsString)],
+) -> Result<Transport, CommandError> {
     match login(&which, environment)? {
         Some(context) => Transport::remote(context),
         None => Ok(Transport::Host(which.config(environment)?.data)),
     }
 }
 
-/// The login that commands use; `None` if a data file or configuration of this host is named, or if there is no login.
+/// The login that commands use; `None` if a data file or configuration of this host is named, or if
+/// there is no login.
 ///
 /// # Errors
 /// One line: the login cannot be read.
-pub(crate) fn login(which: &ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Option<LoginContext>, CommandError> {
+pub(crate) fn login(
+    which: &ControllerFlags,
+    environment: &[(OsString, OsString)],
+) -> Result<Option<LoginContext>, CommandError> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
-    if is_named { Ok(None) } else { LoginContext::given(environment) }
+    if is_named {
+        Ok(None)
+    } else {
+        LoginContext::given(environment)
+    }
 }
 
 /// The login, for a command that works on a data file of this host if there is one.
@@ -137,7 +184,11 @@ pub(crate) fn login_without_file(
     config: &Config,
     environment: &[(OsString, OsString)],
 ) -> Result<Option<LoginContext>, CommandError> {
-    if config.data.exists() { Ok(None) } else { login(which, environment) }
+    if config.data.exists() {
+        Ok(None)
+    } else {
+        login(which, environment)
+    }
 }
 
 /// The socket beside a data file. If a controller is starting there, it answers on it afterwards.
@@ -150,11 +201,25 @@ fn awaited(data: &Path) -> PathBuf {
 }
 
 fn local(request: ApiRequest) -> LocalRequest {
-    let ApiRequest { method, path, query, mut headers, body } = request;
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let ApiRequest {
+        method,
+        path,
+        query,
+        mut headers,
+        body,
+    } = request;
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(query)
+        .finish();
     let body = body.map(|(media, text)| {
         headers.push(("content-type".into(), media));
         text
     });
-    LocalRequest { method, path, query, headers, body: body.unwrap_or_default() }
+    LocalRequest {
+        method,
+        path,
+        query,
+        headers,
+        body: body.unwrap_or_default(),
+    }
 }

@@ -9,7 +9,10 @@ use serde_json::Value as Json;
 
 use super::{
     network_file::{draft_with_ids, shipped_types},
-    source::{AUTHENTICATORS, ENROLLMENTS, ImportedCredentials, SourceKind, is, is_of_router, records_of, text},
+    source::{
+        AUTHENTICATORS, ENROLLMENTS, ImportedCredentials, SourceKind, is, is_of_router, records_of,
+        text,
+    },
 };
 use crate::{
     change::{
@@ -38,17 +41,35 @@ pub(super) struct Network {
     kinds: Vec<SourceKind>,
     credentials: ImportedCredentials,
     declared: DeclaredKinds,
-    /// The user name of the administrator who reads the other controller, and the PHC string of the password.
+    /// The user name of the administrator who reads the other controller, and the PHC string of the
+    /// password.
     user: (String, String),
     /// The names of identities by id.
     names: HashMap<String, String>,
 }
 
 impl Network {
-    pub(super) fn new(kinds: Vec<SourceKind>, credentials: ImportedCredentials, declared: DeclaredKinds, user: (String, String)) -> Self {
-        let names =
-            records_of(&kinds, "identities").map(|record| (text(record, "id").to_owned(), text(record, "name").to_owned())).collect();
-        Self { kinds, credentials, declared, user, names }
+    pub(super) fn new(
+        kinds: Vec<SourceKind>,
+        credentials: ImportedCredentials,
+        declared: DeclaredKinds,
+        user: (String, String),
+    ) -> Self {
+        let names = records_of(&kinds, "identities")
+            .map(|record| {
+                (
+                    text(record, "id").to_owned(),
+                    text(record, "name").to_owned(),
+                )
+            })
+            .collect();
+        Self {
+            kinds,
+            credentials,
+            declared,
+            user,
+            names,
+        }
     }
 }
 
@@ -69,23 +90,37 @@ pub(super) struct ImportSummary {
 /// The kind and the id of a record.
 type RecordKey = (String, String);
 
-/// Imports the records. A record that breaks a rule is left out, and the whole transaction is repeated without it.
+/// Imports the records. A record that breaks a rule is left out, and the whole transaction is
+/// repeated without it.
 ///
 /// # Errors
-/// One line: too many records break rules, one of them restricts access, or the file cannot be written.
-pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Result<ImportSummary, CommandError> {
+/// One line: too many records break rules, one of them restricts access, or the file cannot be
+/// written.
+pub(super) fn import(
+    changes: &Changes,
+    mut network: Network,
+) -> std::result::Result<ImportSummary, CommandError> {
     let (mut left_out, mut reasons) = (BTreeSet::<RecordKey>::new(), Vec::new());
     for kind in &mut network.kinds {
         without_bad_ids(kind.path, "name", &mut kind.records, &mut reasons)?;
     }
-    let ImportedCredentials { authenticators, enrollments, .. } = &mut network.credentials;
+    let ImportedCredentials {
+        authenticators,
+        enrollments,
+        ..
+    } = &mut network.credentials;
     without_bad_ids(AUTHENTICATORS, CREDENTIAL_OF, authenticators, &mut reasons)?;
     without_bad_ids(ENROLLMENTS, CREDENTIAL_OF, enrollments, &mut reasons)?;
     let network = Arc::new(network);
     let shipped = Arc::new(shipped_types()?);
     loop {
         let at = Arc::new(Mutex::new(None));
-        let job = Job { network: network.clone(), left_out: left_out.clone(), at: at.clone(), shipped: shipped.clone() };
+        let job = Job {
+            network: network.clone(),
+            left_out: left_out.clone(),
+            at: at.clone(),
+            shipped: shipped.clone(),
+        };
         let reason = match changes.run_blocking(move |change| job.run(change)) {
             Ok(mut imported) => {
                 imported.left_out = reasons;
@@ -94,8 +129,13 @@ pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Re
             Err(reason) => reason,
         };
         let found = at.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let is_rule = !matches!(reason, Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. });
-        let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(CommandError::of(reason)) };
+        let is_rule = !matches!(
+            reason,
+            Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. }
+        );
+        let Some(((kind, id), name)) = found.filter(|_| is_rule) else {
+            return Err(CommandError::of(reason));
+        };
         leave_out(&kind, &id, &name, &reason.to_string(), &mut reasons)?;
         if !left_out.insert((kind, id)) {
             return Err(CommandError::of(reason));
@@ -103,17 +143,32 @@ pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Re
     }
 }
 
-/// Removes records whose id is missing, occurs twice, or is not a valid id. `named` is the member that names a record in the report.
-fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &mut Vec<String>) -> std::result::Result<(), CommandError> {
+/// Removes records whose id is missing, occurs twice, or is not a valid id. `named` is the member
+/// that names a record in the report.
+fn without_bad_ids(
+    kind: &str,
+    named: &str,
+    records: &mut Vec<Json>,
+    reasons: &mut Vec<String>,
+) -> std::result::Result<(), CommandError> {
     let mut seen = BTreeSet::new();
     let mut good = Vec::with_capacity(records.len());
     for record in records.drain(..) {
         let id = text(&record, "id");
-        let is_id = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        let is_id = (1..=MAX_ID).contains(&id.len())
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         if is_id && seen.insert(id.to_owned()) {
             good.push(record);
         } else {
-            leave_out(kind, "", text(&record, named), &format!("its id {id:?} is not valid, or occurs twice"), reasons)?;
+            leave_out(
+                kind,
+                "",
+                text(&record, named),
+                &format!("its id {id:?} is not valid, or occurs twice"),
+                reasons,
+            )?;
         }
     }
     *records = good;
@@ -124,21 +179,34 @@ fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &m
 ///
 /// # Errors
 /// One line: too many records are left out, or this one restricts access.
-fn leave_out(kind: &str, id: &str, name: &str, reason: &str, reasons: &mut Vec<String>) -> std::result::Result<(), CommandError> {
-    let line: String = format!("{kind} {name}: {reason}").chars().take(MAX_LINE).collect();
+fn leave_out(
+    kind: &str,
+    id: &str,
+    name: &str,
+    reason: &str,
+    reasons: &mut Vec<String>,
+) -> std::result::Result<(), CommandError> {
+    let line: String = format!("{kind} {name}: {reason}")
+        .chars()
+        .take(MAX_LINE)
+        .collect();
     must_not_restrict(kind, id, &line)?;
     if reasons.len() >= MAX_LEFT_OUT {
-        return Err(CommandError::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
+        return Err(CommandError::of(format!(
+            "more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported"
+        )));
     }
     reasons.push(line);
     Ok(())
 }
 
-/// The error if the record that is left out restricts access: a posture check, or the default auth policy, instead of which that of this release
-/// would hold.
+/// The error if the record that is left out restricts access: a posture check, or the default auth
+/// policy, instead of which that of this release would hold.
 fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<(), CommandError> {
     if RESTRICTING.contains(&kind) || (kind == "auth-policies" && id == DEFAULT_AUTH_POLICY) {
-        return Err(CommandError::of(format!("{line}; without it, more would be allowed than before: nothing was imported")));
+        return Err(CommandError::of(format!(
+            "{line}; without it, more would be allowed than before: nothing was imported"
+        )));
     }
     Ok(())
 }
@@ -154,10 +222,23 @@ struct Job {
 impl Job {
     fn run(&self, change: &Change<'_, '_>) -> Result<ImportSummary> {
         let mut imported = ImportSummary::default();
-        // The identity of a router is created with the router, and routers refer to nothing: so routers come first.
-        let (free, referring): (Vec<_>, Vec<_>) = self.network.declared.all().iter().partition(|one| one.references.is_empty());
+        // The identity of a router is created with the router, and routers refer to nothing: so
+        // routers come first.
+        let (free, referring): (Vec<_>, Vec<_>) = self
+            .network
+            .declared
+            .all()
+            .iter()
+            .partition(|one| one.references.is_empty());
         for one in free.into_iter().chain(referring) {
-            let Some(kind) = self.network.kinds.iter().find(|kind| kind.path == one.kind.path) else { continue };
+            let Some(kind) = self
+                .network
+                .kinds
+                .iter()
+                .find(|kind| kind.path == one.kind.path)
+            else {
+                continue;
+            };
             let mut count = 0;
             for record in &kind.records {
                 if self.begin(kind.path, record, "name") {
@@ -178,15 +259,20 @@ impl Job {
     fn begin(&self, kind: &str, record: &Json, named: &str) -> bool {
         let place = (kind.to_owned(), text(record, "id").to_owned());
         let is_wanted = !self.left_out.contains(&place);
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some((place, text(record, named).to_owned()));
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((place, text(record, named).to_owned()));
         is_wanted
     }
 
     fn name_of<'n>(&'n self, identity: &'n str) -> &'n str {
-        self.network.names.get(identity).map_or(identity, String::as_str)
+        self.network
+            .names
+            .get(identity)
+            .map_or(identity, String::as_str)
     }
 
-    /// Creates a record. `false` if the record is not created here, because another record or the release brings it.
+    /// Creates a record. `false` if the record is not created here, because another record or the
+    /// release brings it.
     fn put(
         &self,
         change: &Change<'_, '_>,
@@ -213,8 +299,16 @@ impl Job {
         match path {
             "edge-routers" | "transit-routers" => {
                 let (fingerprint, pem) = (text(record, "fingerprint"), text(record, "certPem"));
-                if imported::is_adopted(change) && is(record, "isVerified") && !fingerprint.is_empty() {
-                    imported::router(change, id, fingerprint, Some(pem).filter(|pem| !pem.is_empty()))?;
+                if imported::is_adopted(change)
+                    && is(record, "isVerified")
+                    && !fingerprint.is_empty()
+                {
+                    imported::router(
+                        change,
+                        id,
+                        fingerprint,
+                        Some(pem).filter(|pem| !pem.is_empty()),
+                    )?;
                 } else {
                     imported.routers.push(name.to_owned());
                 }
@@ -227,8 +321,21 @@ impl Job {
 
     /// Writes the members that an administrator set in the identities of routers.
     fn tunnelers(&self, change: &Change<'_, '_>) -> Result<()> {
-        let Some(of) = self.network.declared.all().iter().find(|one| one.kind.path == "identities") else { return Ok(()) };
-        for kind in self.network.kinds.iter().filter(|kind| kind.path == "identities") {
+        let Some(of) = self
+            .network
+            .declared
+            .all()
+            .iter()
+            .find(|one| one.kind.path == "identities")
+        else {
+            return Ok(());
+        };
+        for kind in self
+            .network
+            .kinds
+            .iter()
+            .filter(|kind| kind.path == "identities")
+        {
             for record in kind.records.iter().filter(|record| is_of_router(record)) {
                 let id = text(record, "id");
                 if self.begin("identities", record, "name") && (of.name)(change, id)?.is_some() {
@@ -243,7 +350,8 @@ impl Job {
         for record in records_of(&self.network.kinds, "identities") {
             let id = text(record, "id");
             // The identity of a router is there if the router has a tunneler.
-            let is_there = !is_of_router(record) || change.find(&Id::<Identity>::from_text(id))?.is_some();
+            let is_there =
+                !is_of_router(record) || change.find(&Id::<Identity>::from_text(id))?.is_some();
             if !self.begin("identities", record, "name") || !is_there {
                 continue;
             }
@@ -263,19 +371,38 @@ impl Job {
         let (user, password) = &self.network.user;
         let issuers = Issuers::read(change)?;
         for record in &self.network.credentials.authenticators {
-            let (id, identity, username) = (text(record, "id"), text(record, "identityId"), text(record, "username"));
-            let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
+            let (id, identity, username) = (
+                text(record, "id"),
+                text(record, "identityId"),
+                text(record, "username"),
+            );
+            let is_lost = self
+                .left_out
+                .contains(&("identities".to_owned(), identity.to_owned()));
             if is_lost || !self.begin(AUTHENTICATORS, record, CREDENTIAL_OF) {
                 continue;
             }
             let name = self.name_of(identity);
             match text(record, "method") {
-                "updb" if username == user => imported::password(change, id, identity, username, password)?,
+                "updb" if username == user => {
+                    imported::password(change, id, identity, username, password)?
+                }
                 "updb" => {
                     imported::enroll(change, identity, Method::Updb, None, Some(username))?;
-                    imported.enrolled.push(format!("{name} (password, user name {username})"));
+                    imported
+                        .enrolled
+                        .push(format!("{name} (password, user name {username})"));
                 }
-                "cert" if imported::certificate(change, &issuers, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
+                "cert"
+                    if imported::certificate(
+                        change,
+                        &issuers,
+                        id,
+                        identity,
+                        text(record, "fingerprint"),
+                        text(record, "certPem"),
+                    )? =>
+                {
                     imported.certificates += 1;
                 }
                 "cert" => {
@@ -290,10 +417,22 @@ impl Job {
 
     fn enrollments(&self, change: &Change<'_, '_>, imported: &mut ImportSummary) -> Result<()> {
         for record in &self.network.credentials.enrollments {
-            let (identity, ca, username) = (text(record, "identityId"), text(record, "caId"), text(record, "username"));
-            let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
-            let is_over = text(record, "expiresAt").parse().is_ok_and(|end: crate::clock::Timestamp| end < change.now());
-            if identity.is_empty() || is_lost || is_over || !self.begin(ENROLLMENTS, record, CREDENTIAL_OF) {
+            let (identity, ca, username) = (
+                text(record, "identityId"),
+                text(record, "caId"),
+                text(record, "username"),
+            );
+            let is_lost = self
+                .left_out
+                .contains(&("identities".to_owned(), identity.to_owned()));
+            let is_over = text(record, "expiresAt")
+                .parse()
+                .is_ok_and(|end: crate::clock::Timestamp| end < change.now());
+            if identity.is_empty()
+                || is_lost
+                || is_over
+                || !self.begin(ENROLLMENTS, record, CREDENTIAL_OF)
+            {
                 continue;
             }
             let method = match text(record, "method") {
@@ -304,7 +443,9 @@ impl Job {
             };
             let given = |value| Some(value).filter(|value: &&str| !value.is_empty());
             imported::enroll(change, identity, method, given(ca), given(username))?;
-            imported.enrolled.push(format!("{} ({})", self.name_of(identity), method.as_str()));
+            imported
+                .enrolled
+                .push(format!("{} ({})", self.name_of(identity), method.as_str()));
         }
         Ok(())
     }

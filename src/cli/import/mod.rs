@@ -1,8 +1,10 @@
-//! `overkeep import`: reads the network of another controller with the OpenZiti interface, and changes nothing there. The result is a
-//! network file for `overkeep plan` and `overkeep apply`, or a new data file with ids and certificates.
+//! `overkeep import`: reads the network of another controller with the OpenZiti interface, and
+//! changes nothing there. The result is a network file for `overkeep plan` and `overkeep apply`, or
+//! a new data file with ids and certificates.
 //!
-//! No code here knows the members of a kind: they come from the schema of network files. `source.rs` reads the records, `network_file.rs`
-//! replaces ids by names, `import_records.rs` writes the records to a new data file, and `new_file.rs` gives the complete file its name.
+//! No code here knows the members of a kind: they come from the schema of network files.
+//! `source.rs` reads the records, `network_file.rs` replaces ids by names, `import_records.rs`
+//! writes the records to a new data file, and `new_file.rs` gives the complete file its name.
 //! `dropped.rs` names the members that this controller does not know.
 
 mod dropped;
@@ -25,8 +27,8 @@ use super::{
 use crate::{admin_socket::Outcome, http::Interfaces};
 use new_file::{NewFile, NewFileFlags};
 
-/// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or write it with its ids to a new data file.
-/// The other controller is not changed.
+/// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or
+/// write it with its ids to a new data file. The other controller is not changed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Import {
     /// Address of the other controller: https://host:port
@@ -51,8 +53,12 @@ impl Import {
     /// Prints the file, with what it lacks in comments; or the report about a new data file.
     ///
     /// # Errors
-    /// One line: the other controller does not answer or rejects the log-in, or the new data file cannot be written.
-    pub(crate) fn act(self, environment: &[(std::ffi::OsString, std::ffi::OsString)]) -> CommandResult {
+    /// One line: the other controller does not answer or rejects the log-in, or the new data file
+    /// cannot be written.
+    pub(crate) fn act(
+        self,
+        environment: &[(std::ffi::OsString, std::ffi::OsString)],
+    ) -> CommandResult {
         let (url, host) = login::address(&self.from, "--from")?;
         let new_file = NewFile::prepare(self.new_file, &host, environment)?;
         let (ca, _) = self.trust.authority(&url)?;
@@ -61,15 +67,28 @@ impl Import {
         let source = Transport::remote(context.clone())?;
         let interfaces = Interfaces::new().map_err(CommandError::of)?;
         let (kinds, missing) = source::records(&source, &interfaces.declared())?;
-        let credentials = new_file.is_some().then(|| source::credentials(&source, &kinds)).transpose()?;
+        let credentials = new_file
+            .is_some()
+            .then(|| source::credentials(&source, &kinds))
+            .transpose()?;
         // An error is ignored: the records were read, and the session ends by itself.
         drop(login::end(&context));
         let dropped = dropped::lines(&Grammar::of(&interfaces), &kinds, credentials.as_ref());
         if let (Some(new_file), Some(credentials)) = (new_file, credentials) {
-            return new_file.write((self.user, &password), kinds, credentials, &missing, dropped);
+            return new_file.write(
+                (self.user, &password),
+                kinds,
+                credentials,
+                &missing,
+                dropped,
+            );
         }
         let mut lines = network_file::report(&kinds, &missing, &dropped);
-        lines.push(output::text(&Json::Object(network_file::network(&kinds)?), "yaml", &[])?);
+        lines.push(output::text(
+            &Json::Object(network_file::network(&kinds)?),
+            "yaml",
+            &[],
+        )?);
         Ok(Outcome::Done(lines))
     }
 }

@@ -1,4 +1,5 @@
-//! Content types of the control channel. They are grouped by direction: `R` is the router, `C` the controller.
+//! Content types of the control channel. They are grouped by direction: `R` is the router, `C` the
+//! controller.
 
 // R to C.
 pub const FAULT: i32 = 1004;
@@ -33,7 +34,8 @@ pub const TUNNEL_REMOVE_TERMINATOR: i32 = 20410;
 pub const TUNNEL_TERMINATOR_V2: i32 = 20413;
 pub const CONNECT_EVENTS: i32 = 20415;
 
-/// Whether only edge routers send this type: it is about SDKs at a router, or about the router as a client of services.
+/// Whether only edge routers send this type: it is about SDKs at a router, or about the router as a
+/// client of services.
 pub(crate) fn is_of_edge_routers(content_type: i32) -> bool {
     matches!(
         content_type,

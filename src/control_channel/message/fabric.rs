@@ -170,7 +170,8 @@ pub enum FaultSubject {
 pub struct Fault {
     #[prost(enumeration = "FaultSubject", tag = "1")]
     pub subject: i32,
-    /// Of a circuit or link; of several circuits with spaces between them for [`FaultSubject::Forward`].
+    /// Of a circuit or link; of several circuits with spaces between them for
+    /// [`FaultSubject::Forward`].
     #[prost(string, tag = "2")]
     pub id: String,
     #[prost(uint32, tag = "3")]

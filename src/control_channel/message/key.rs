@@ -2,13 +2,16 @@
 
 /// Of a hello: `ctrl_pb.Listeners`, the link listeners of a router before version 2.
 pub const HELLO_LISTENERS: i32 = 10;
-/// Of a hello of version 2: whether its connection is the first one of its group. Earlier versions have other data under this number.
+/// Of a hello of version 2: whether its connection is the first one of its group. Earlier versions
+/// have other data under this number.
 pub const HELLO_IS_FIRST: i32 = 11;
 /// Of a hello of version 2: `ctrl_pb.Listeners`.
 pub const HELLO_LISTENERS_V2: i32 = 1000;
-/// Of a hello of version 2 after the first one of its process, and of the answer: the secret of the group of connections, the same bytes in both.
+/// Of a hello of version 2 after the first one of its process, and of the answer: the secret of the
+/// group of connections, the same bytes in both.
 pub const GROUP_SECRET: i32 = 10;
-/// Of the answer to a hello of a router before version 2: the bits of `capability` in `control_channel/hello.rs`, big endian.
+/// Of the answer to a hello of a router before version 2: the bits of `capability` in
+/// `control_channel/hello.rs`, big endian.
 pub const CAPABILITIES: i32 = 12;
 /// The same bits for version 2.
 pub const CAPABILITIES_V2: i32 = 1002;

@@ -1,8 +1,9 @@
 //! The messages of the control channel: content types, header keys, and their bodies.
 //!
-//! Bodies are proto3 messages of the packages `ctrl_pb` ([`fabric`]), `edge_ctrl_pb` ([`edge`], [`tunnel`], [`model`]) and `metrics_pb`
-//! ([`metrics`]). The structs carry the field numbers; there are no `.proto` files. Maps are lists of entries in the order of the wire,
-//! whose key and value are always written, so that a decoded message is encoded to the same bytes.
+//! Bodies are proto3 messages of the packages `ctrl_pb` ([`fabric`]), `edge_ctrl_pb` ([`edge`],
+//! [`tunnel`], [`model`]) and `metrics_pb` ([`metrics`]). The structs carry the field numbers;
+//! there are no `.proto` files. Maps are lists of entries in the order of the wire, whose key and
+//! value are always written, so that a decoded message is encoded to the same bytes.
 
 pub mod content;
 pub mod edge;
@@ -14,8 +15,9 @@ pub mod tunnel;
 
 use std::iter;
 
-/// The members of an encoded message that have a length, each with its number. Nothing is copied, so that a message of many small members
-/// takes no more memory than its bytes. Ends at the first byte that begins no member.
+/// The members of an encoded message that have a length, each with its number. Nothing is copied,
+/// so that a message of many small members takes no more memory than its bytes. Ends at the first
+/// byte that begins no member.
 pub(crate) fn members(mut message: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     iter::from_fn(move || {
         loop {
@@ -69,12 +71,18 @@ pub struct Time {
 
 impl TextEntry {
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { key: Some(key.into()), value: Some(value.into()) }
+        Self {
+            key: Some(key.into()),
+            value: Some(value.into()),
+        }
     }
 }
 
 impl NumberedBytes {
     pub fn new(key: u32, value: impl Into<Vec<u8>>) -> Self {
-        Self { key: Some(key), value: Some(value.into()) }
+        Self {
+            key: Some(key),
+            value: Some(value.into()),
+        }
     }
 }

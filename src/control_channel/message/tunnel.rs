@@ -48,7 +48,11 @@ pub struct CreateApiSession {
 pub struct PrecedenceEntry {
     #[prost(string, optional, tag = "1")]
     pub key: Option<String>,
-    #[prost(enumeration = "super::fabric::TerminatorPrecedence", optional, tag = "2")]
+    #[prost(
+        enumeration = "super::fabric::TerminatorPrecedence",
+        optional,
+        tag = "2"
+    )]
     pub value: Option<i32>,
 }
 

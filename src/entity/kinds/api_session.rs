@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Field, Id, Identity, Kind, Logged,
-    Lookup, OnDelete, Record, Reference, Stateful, Stored, TypedLookup, auth_policy::Secondary, kind::unreadable,
+    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner,
+    Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored,
+    TypedLookup, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,
@@ -15,15 +16,17 @@ use crate::{
     query::{Type, Value},
 };
 
-/// The authenticator id of a session that was opened by a claim in the certificate of a third-party authority.
+/// The authenticator id of a session that was opened by a claim in the certificate of a third-party
+/// authority.
 const INTERNAL: &str = "internal";
 /// The authenticator id of a session that was opened by a one-time link of the host's owner.
 const LINK: &str = "link";
-/// The prefix of the authenticator id of a session that was opened by a token of an external signer; the signer's id
-/// follows.
+/// The prefix of the authenticator id of a session that was opened by a token of an external
+/// signer; the signer's id follows.
 const SIGNER: &str = "extJwtId:";
 
-/// A log-in that is still valid. Requests do not write it directly. `Debug` does not print the token.
+/// A log-in that is still valid. Requests do not write it directly. `Debug` does not print the
+/// token.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiSession {
@@ -44,7 +47,9 @@ pub struct ApiSession {
 
 impl fmt::Debug for ApiSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiSession").field("identity_id", &self.identity_id).finish_non_exhaustive()
+        f.debug_struct("ApiSession")
+            .field("identity_id", &self.identity_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -55,19 +60,21 @@ impl ApiSession {
         (!id.is_empty() && id != INTERNAL && id != LINK && !id.starts_with(SIGNER)).then_some(id)
     }
 
-    /// Whether it is that of the tunneler of a router, which has proven its certificate on its control channel.
+    /// Whether it is that of the tunneler of a router, which has proven its certificate on its
+    /// control channel.
     pub(crate) fn is_of_router(&self) -> bool {
         self.authenticator_id.is_empty()
     }
 
-    /// Whether a one-time code is still required, by the session or by the `secondary` part of the identity's auth
-    /// policy.
+    /// Whether a one-time code is still required, by the session or by the `secondary` part of the
+    /// identity's auth policy.
     pub(crate) fn lacks_code(&self, secondary: &Secondary) -> bool {
         (self.is_mfa_required || secondary.require_totp) && !self.is_mfa_complete
     }
 }
 
-/// What opened a session. Deleting a credential, an authority or a signer ends its sessions, and so does disabling a signer.
+/// What opened a session. Deleting a credential, an authority or a signer ends its sessions, and so
+/// does disabling a signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginBasis {
     /// A credential of the identity.
@@ -120,7 +127,11 @@ struct StateBeforeEpochs {
 
 impl From<StateBeforeEpochs> for State {
     fn from(StateBeforeEpochs { ca_id, passed_at }: StateBeforeEpochs) -> Self {
-        Self { ca_id, passed_at, epoch: 0 }
+        Self {
+            ca_id,
+            passed_at,
+            epoch: 0,
+        }
     }
 }
 
@@ -222,19 +233,28 @@ impl AuthQuery {
         self.provider == Provider::Url
     }
 
-    /// What a session lacks under the auth policy of its identity. A token of a second signer comes with each request, so that it is always
-    /// listed here.
+    /// What a session lacks under the auth policy of its identity. A token of a second signer comes
+    /// with each request, so that it is always listed here.
     ///
     /// # Errors
     /// The signer cannot be read.
-    pub fn outstanding(session: &ApiSession, policy: &AuthPolicy, lookup: &dyn Lookup) -> Result<Vec<Self>> {
+    pub fn outstanding(
+        session: &ApiSession,
+        policy: &AuthPolicy,
+        lookup: &dyn Lookup,
+    ) -> Result<Vec<Self>> {
         let secondary = &policy.secondary;
         let mut lacking = Vec::new();
         if session.lacks_code(secondary) {
             lacking.push(Self::code());
         }
         if let Some(signer) = &secondary.require_ext_jwt_signer {
-            lacking.push(Self::token(lookup.get::<ExternalJwtSigner>(signer)?.spec.external_auth_url));
+            lacking.push(Self::token(
+                lookup
+                    .get::<ExternalJwtSigner>(signer)?
+                    .spec
+                    .external_auth_url,
+            ));
         }
         Ok(lacking)
     }
@@ -245,22 +265,47 @@ impl Stateful for ApiSession {
 }
 
 impl Entity for ApiSession {
-    const KIND: Kind = Kind { name: "apiSession", path: "api-sessions", noun: "API session" };
+    const KIND: Kind = Kind {
+        name: "apiSession",
+        path: "api-sessions",
+        noun: "API session",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
-        Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
-        Field::plain("lastActivityAt", Type::Date, |r| Value::Date(r.spec.last_activity_at.millis())),
-        Field::indexed("authenticator", Type::Text, |r| (&r.spec.authenticator_id).into()),
+        Field::indexed("identity", Type::Text, |r| {
+            r.spec.identity_id.as_str().into()
+        }),
+        Field::plain("lastActivityAt", Type::Date, |r| {
+            Value::Date(r.spec.last_activity_at.millis())
+        }),
+        Field::indexed("authenticator", Type::Text, |r| {
+            (&r.spec.authenticator_id).into()
+        }),
         Field::plain("ipAddress", Type::Text, |r| (&r.spec.ip_address).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
-        Reference::to::<Authenticator>("authenticator", |r| r.spec.authenticator().into_iter().collect(), OnDelete::Cascade),
-        Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+        Reference::to::<Identity>(
+            "identity",
+            |r| vec![r.spec.identity_id.as_str()],
+            OnDelete::Cascade,
+        ),
+        Reference::to::<Authenticator>(
+            "authenticator",
+            |r| r.spec.authenticator().into_iter().collect(),
+            OnDelete::Cascade,
+        ),
+        Reference::to::<Ca>(
+            "ca",
+            |r| r.state.ca_id.iter().map(Id::as_str).collect(),
+            OnDelete::Cascade,
+        ),
     ];
     const LINKS: &'static [&'static str] = &["sessions"];
-    const LOGGED: Logged =
-        Logged::Visits { comes: Action::Login, goes: Action::Logout, shown: &["identityId", "authenticatorId", "ipAddress"] };
+    const LOGGED: Logged = Logged::Visits {
+        comes: Action::Login,
+        goes: Action::Logout,
+        shown: &["identityId", "authenticatorId", "ipAddress"],
+    };
     const ENDS_BY: &'static [&'static str] = &["identity", "authenticator", "ca"];
     const VERSION: u8 = 3;
     type View = View;
@@ -272,8 +317,12 @@ impl Entity for ApiSession {
     /// Version 1 had no state.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
-            1 => old.read::<Self, ()>(Self::ENCODING).map(|(spec, ())| (spec, State::default())),
-            2 => old.read::<Self, StateBeforeEpochs>(Self::ENCODING).map(|(spec, state)| (spec, state.into())),
+            1 => old
+                .read::<Self, ()>(Self::ENCODING)
+                .map(|(spec, ())| (spec, State::default())),
+            2 => old
+                .read::<Self, StateBeforeEpochs>(Self::ENCODING)
+                .map(|(spec, state)| (spec, state.into())),
             _ => Err(unreadable(version)),
         }
     }
@@ -282,14 +331,26 @@ impl Entity for ApiSession {
         let identity = lookup.get(&record.spec.identity_id)?;
         let policy = lookup.get(identity.spec.auth_policy())?;
         let auth_queries = AuthQuery::outstanding(&record.spec, &policy.spec, lookup)?;
-        let authenticator = record.spec.authenticator().map(Id::<Authenticator>::from_text);
-        let authenticator = authenticator.map(|id| lookup.find(&id)).transpose()?.flatten();
-        Ok(View::of(record.spec.clone(), &identity, auth_queries, authenticator.as_ref()))
+        let authenticator = record
+            .spec
+            .authenticator()
+            .map(Id::<Authenticator>::from_text);
+        let authenticator = authenticator
+            .map(|id| lookup.find(&id))
+            .transpose()?
+            .flatten();
+        Ok(View::of(
+            record.spec.clone(),
+            &identity,
+            auth_queries,
+            authenticator.as_ref(),
+        ))
     }
 }
 
 impl View {
-    /// The view of a session of `identity`; `auth_queries` is what the session lacks, `authenticator` the credential that opened it.
+    /// The view of a session of `identity`; `auth_queries` is what the session lacks,
+    /// `authenticator` the credential that opened it.
     pub fn of(
         spec: ApiSession,
         identity: &Record<Identity>,

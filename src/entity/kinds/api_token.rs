@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Entity, EntityRef, Field, Id, IdPath, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
+    Amount, Entity, EntityRef, Field, Id, IdPath, Identity, Kind, Logged, Lookup, OnDelete, Record,
+    Reference, Stateful, TypedLookup,
 };
 use crate::{
     clock::Timestamp,
@@ -17,7 +18,8 @@ use crate::{
 /// The action of every operation that changes nothing.
 pub(crate) const READ: &str = "read";
 
-/// What a request says about an API token. The secret is made by the controller and is not part of the record.
+/// What a request says about an API token. The secret is made by the controller and is not part of
+/// the record.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiToken {
@@ -29,11 +31,13 @@ pub struct ApiToken {
     #[serde(default)]
     #[schemars(extend("examples" = [["services", "service-policies"]]))]
     pub kinds: Vec<String>,
-    /// The actions that the token may take: `read`, `create`, `update`, `delete`, and actions such as `disable` by their name. Empty: all.
+    /// The actions that the token may take: `read`, `create`, `update`, `delete`, and actions such
+    /// as `disable` by their name. Empty: all.
     #[serde(default)]
     #[schemars(extend("examples" = [["read"]]))]
     pub actions: Vec<String>,
-    /// Whether the token has only the rights of an ordinary identity, even if its identity is an administrator.
+    /// Whether the token has only the rights of an ordinary identity, even if its identity is an
+    /// administrator.
     #[serde(default)]
     pub(crate) self_service: bool,
     /// When the token ends; 90 days after its creation by default.
@@ -67,7 +71,8 @@ impl ApiToken {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The SHA-256 of the secret, in hexadecimal. The secret has 256 random bits, so that no slower hash is needed.
+    /// The SHA-256 of the secret, in hexadecimal. The secret has 256 random bits, so that no slower
+    /// hash is needed.
     pub hash: String,
 }
 
@@ -92,7 +97,8 @@ pub struct View {
     /// Whether the token has only the rights of an ordinary identity.
     self_service: bool,
     expires_at: Option<Timestamp>,
-    /// The parts of the scope that lead to every right, such as `create identities`. Empty without a scope.
+    /// The parts of the scope that lead to every right, such as `create identities`. Empty without
+    /// a scope.
     escalations: Vec<String>,
 }
 
@@ -101,12 +107,22 @@ impl Stateful for ApiToken {
 }
 
 impl Entity for ApiToken {
-    const KIND: Kind = Kind { name: "apiToken", path: "api-tokens", noun: "API token" };
+    const KIND: Kind = Kind {
+        name: "apiToken",
+        path: "api-tokens",
+        noun: "API token",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
+        Field::indexed("identity", Type::Text, |r| {
+            r.spec.identity_id.as_str().into()
+        }),
         Field::plain("selfService", Type::Bool, |r| r.spec.self_service.into()),
-        Field::plain("expiresAt", Type::Date, |r| r.spec.expires_at.map_or(Value::Null, |end| Value::Date(end.millis()))),
+        Field::plain("expiresAt", Type::Date, |r| {
+            r.spec
+                .expires_at
+                .map_or(Value::Null, |end| Value::Date(end.millis()))
+        }),
         Field::inner_unique("hash", Type::Text, |r| (&r.state.hash).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[Reference::with_paths::<Identity>(
@@ -115,24 +131,42 @@ impl Entity for ApiToken {
         |r| vec![r.spec.identity_id.as_str()],
         OnDelete::Cascade,
     )];
-    const LOGGED: Logged = Logged::Changes { secret: &["/hash"], quiet: &[] };
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/hash"],
+        quiet: &[],
+    };
     type View = View;
 
-    /// Not checked here: whether the scope fits the route tables. The handler that creates a token checks that.
+    /// Not checked here: whether the scope fits the route tables. The handler that creates a token
+    /// checks that.
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         match self.expires_at {
-            Some(end) if end <= lookup.now() => Err(Error::invalid("expiresAt", "must be in the future", end.to_string())),
+            Some(end) if end <= lookup.now() => Err(Error::invalid(
+                "expiresAt",
+                "must be in the future",
+                end.to_string(),
+            )),
             _ => Ok(()),
         }
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
-        vec![("kinds", Amount::of_texts(&self.kinds)), ("actions", Amount::of_texts(&self.actions))]
+        vec![
+            ("kinds", Amount::of_texts(&self.kinds)),
+            ("actions", Amount::of_texts(&self.actions)),
+        ]
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let escalations = record.spec.escalation_words();
-        let Self { name, identity_id, kinds, actions, self_service, expires_at } = record.spec.clone();
+        let Self {
+            name,
+            identity_id,
+            kinds,
+            actions,
+            self_service,
+            expires_at,
+        } = record.spec.clone();
         let identity = lookup.get(&identity_id)?;
         Ok(View {
             name,

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, ExternalJwtSigner, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup};
+use crate::entity::{
+    Entity, ExternalJwtSigner, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful,
+    TypedLookup,
+};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -85,33 +88,49 @@ pub struct Updb {
 }
 
 impl Updb {
-    /// Whether passwords may log in that can be guessed: short ones, or any with as many attempts as somebody likes.
+    /// Whether passwords may log in that can be guessed: short ones, or any with as many attempts
+    /// as somebody likes.
     pub(crate) fn is_guessable(&self) -> bool {
         self.allowed && (self.min_password_length < LONG_PASSWORD || self.max_attempts == 0)
     }
 
-    /// Checks a new password. Letters and digits are those of any script; every other character except white space is
-    /// special.
+    /// Checks a new password. Letters and digits are those of any script; every other character
+    /// except white space is special.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the first rule that it breaks. The error does not repeat the password.
+    /// [`Error::Invalid`] with the first rule that it breaks. The error does not repeat the
+    /// password.
     pub fn check_password(&self, password: &str) -> Result<()> {
         let has = |kind: fn(char) -> bool| password.chars().any(kind);
         let length = password.chars().count();
         let shortest = self.min_password_length.max(MIN_PASSWORD_LENGTH);
         let special = |c: char| !c.is_alphanumeric() && !c.is_whitespace();
         let rules = [
-            (length <= MAX_PASSWORD_LENGTH, format!("must have at most {MAX_PASSWORD_LENGTH} characters")),
-            (i64::try_from(length).is_ok_and(|length| length >= shortest), format!("must have at least {shortest} characters")),
+            (
+                length <= MAX_PASSWORD_LENGTH,
+                format!("must have at most {MAX_PASSWORD_LENGTH} characters"),
+            ),
+            (
+                i64::try_from(length).is_ok_and(|length| length >= shortest),
+                format!("must have at least {shortest} characters"),
+            ),
             (
                 !self.require_mixed_case || has(char::is_lowercase) && has(char::is_uppercase),
                 "must have lower and upper case letters".into(),
             ),
-            (!self.require_number_char || has(char::is_numeric), "must have a digit".into()),
-            (!self.require_special_char || has(special), "must have a special character".into()),
+            (
+                !self.require_number_char || has(char::is_numeric),
+                "must have a digit".into(),
+            ),
+            (
+                !self.require_special_char || has(special),
+                "must have a special character".into(),
+            ),
         ];
         let broken = rules.into_iter().find(|(kept, _)| !kept);
-        broken.map_or(Ok(()), |(_, reason)| Err(Error::invalid("password", reason, "")))
+        broken.map_or(Ok(()), |(_, reason)| {
+            Err(Error::invalid("password", reason, ""))
+        })
     }
 }
 
@@ -141,32 +160,76 @@ impl Stateful for AuthPolicy {
 }
 
 impl Entity for AuthPolicy {
-    const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies", noun: "auth policy" };
+    const KIND: Kind = Kind {
+        name: "authPolicy",
+        path: "auth-policies",
+        noun: "auth policy",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::plain("primary.cert.allowed", Type::Bool, |r| r.spec.primary.cert.allowed.into()),
-        Field::plain("primary.cert.allowExpiredCerts", Type::Bool, |r| r.spec.primary.cert.allow_expired_certs.into()),
-        Field::plain("primary.updb.allowed", Type::Bool, |r| r.spec.primary.updb.allowed.into()),
-        Field::plain("primary.updb.minPasswordLength", Type::Number, |r| r.spec.primary.updb.min_password_length.into()),
-        Field::plain("primary.updb.requireSpecialChar", Type::Bool, |r| r.spec.primary.updb.require_special_char.into()),
-        Field::plain("primary.updb.requireNumberChar", Type::Bool, |r| r.spec.primary.updb.require_number_char.into()),
-        Field::plain("primary.updb.requireMixedCase", Type::Bool, |r| r.spec.primary.updb.require_mixed_case.into()),
-        Field::plain("primary.updb.maxAttempts", Type::Number, |r| r.spec.primary.updb.max_attempts.into()),
-        Field::plain("primary.extJwt.allowed", Type::Bool, |r| r.spec.primary.ext_jwt.allowed.into()),
-        Field::plain("secondary.requireTotp", Type::Bool, |r| r.spec.secondary.require_totp.into()),
+        Field::plain("primary.cert.allowed", Type::Bool, |r| {
+            r.spec.primary.cert.allowed.into()
+        }),
+        Field::plain("primary.cert.allowExpiredCerts", Type::Bool, |r| {
+            r.spec.primary.cert.allow_expired_certs.into()
+        }),
+        Field::plain("primary.updb.allowed", Type::Bool, |r| {
+            r.spec.primary.updb.allowed.into()
+        }),
+        Field::plain("primary.updb.minPasswordLength", Type::Number, |r| {
+            r.spec.primary.updb.min_password_length.into()
+        }),
+        Field::plain("primary.updb.requireSpecialChar", Type::Bool, |r| {
+            r.spec.primary.updb.require_special_char.into()
+        }),
+        Field::plain("primary.updb.requireNumberChar", Type::Bool, |r| {
+            r.spec.primary.updb.require_number_char.into()
+        }),
+        Field::plain("primary.updb.requireMixedCase", Type::Bool, |r| {
+            r.spec.primary.updb.require_mixed_case.into()
+        }),
+        Field::plain("primary.updb.maxAttempts", Type::Number, |r| {
+            r.spec.primary.updb.max_attempts.into()
+        }),
+        Field::plain("primary.extJwt.allowed", Type::Bool, |r| {
+            r.spec.primary.ext_jwt.allowed.into()
+        }),
+        Field::plain("secondary.requireTotp", Type::Bool, |r| {
+            r.spec.secondary.require_totp.into()
+        }),
         Field::plain("secondary.requireExtJwtSigner", Type::Text, |r| {
-            r.spec.secondary.require_ext_jwt_signer.as_ref().map(Id::as_str).into()
+            r.spec
+                .secondary
+                .require_ext_jwt_signer
+                .as_ref()
+                .map(Id::as_str)
+                .into()
         }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<ExternalJwtSigner>(
             "primary.extJwt.allowedSigners",
-            |r| r.spec.primary.ext_jwt.allowed_signers.iter().map(Id::as_str).collect(),
+            |r| {
+                r.spec
+                    .primary
+                    .ext_jwt
+                    .allowed_signers
+                    .iter()
+                    .map(Id::as_str)
+                    .collect()
+            },
             OnDelete::Restrict,
         ),
         Reference::to::<ExternalJwtSigner>(
             "secondary.requireExtJwtSigner",
-            |r| r.spec.secondary.require_ext_jwt_signer.iter().map(Id::as_str).collect(),
+            |r| {
+                r.spec
+                    .secondary
+                    .require_ext_jwt_signer
+                    .iter()
+                    .map(Id::as_str)
+                    .collect()
+            },
             OnDelete::Restrict,
         ),
     ];
@@ -177,18 +240,38 @@ impl Entity for AuthPolicy {
         updb.min_password_length = updb.min_password_length.max(MIN_PASSWORD_LENGTH);
         updb.max_attempts = updb.max_attempts.max(0);
         updb.lockout_duration_minutes = updb.lockout_duration_minutes.max(0);
-        self.secondary.require_ext_jwt_signer.take_if(|id| id.as_str().trim().is_empty());
+        self.secondary
+            .require_ext_jwt_signer
+            .take_if(|id| id.as_str().trim().is_empty());
     }
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let exists = |id, field: &str| lookup.get(id).map(|_| ()).map_err(|e| e.in_field(field));
-        let required = self.secondary.require_ext_jwt_signer.iter().map(|id| exists(id, "secondary.requiredExtJwtSigner"));
+        let required = self
+            .secondary
+            .require_ext_jwt_signer
+            .iter()
+            .map(|id| exists(id, "secondary.requiredExtJwtSigner"));
         let allowed = self.primary.ext_jwt.allowed_signers.iter().enumerate();
-        Error::all(required.chain(allowed.map(|(at, id)| exists(id, &format!("primary.extJwt.allowedExtJwtSigners[{at}]")))))
+        Error::all(
+            required.chain(
+                allowed.map(|(at, id)| {
+                    exists(id, &format!("primary.extJwt.allowedExtJwtSigners[{at}]"))
+                }),
+            ),
+        )
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { name, primary, secondary } = record.spec.clone();
-        Ok(View { name, primary, secondary })
+        let Self {
+            name,
+            primary,
+            secondary,
+        } = record.spec.clone();
+        Ok(View {
+            name,
+            primary,
+            secondary,
+        })
     }
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored, TypedLookup,
-    kind::unreadable, value::other_certificate,
+    Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference,
+    Stateful, Stored, TypedLookup, kind::unreadable, value::other_certificate,
 };
 use crate::{
     clock::Timestamp,
@@ -25,7 +25,15 @@ pub(crate) fn check_username(name: &str) -> Result<()> {
     if USERNAME.contains(&name.chars().count()) {
         return Ok(());
     }
-    Err(Error::invalid("username", format!("must have {} to {} characters", USERNAME.start(), USERNAME.end()), name))
+    Err(Error::invalid(
+        "username",
+        format!(
+            "must have {} to {} characters",
+            USERNAME.start(),
+            USERNAME.end()
+        ),
+        name,
+    ))
 }
 
 /// A credential of an identity. Requests do not write it directly, and it has no `Debug`.
@@ -40,7 +48,8 @@ pub struct Authenticator {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The third-party CA that issued the certificate, if one did: the credential is deleted with the CA.
+    /// The third-party CA that issued the certificate, if one did: the credential is deleted with
+    /// the CA.
     pub ca_id: Option<Id<Ca>>,
     /// An administrator's wish that its holder renews the certificate.
     pub extension: Option<ExtensionRequest>,
@@ -63,7 +72,10 @@ struct StateBeforeExtensions {
 
 impl From<StateBeforeExtensions> for State {
     fn from(StateBeforeExtensions { ca_id }: StateBeforeExtensions) -> Self {
-        Self { ca_id, extension: None }
+        Self {
+            ca_id,
+            extension: None,
+        }
     }
 }
 
@@ -74,7 +86,11 @@ pub enum Credential {
     /// User name and password; of the password only a PHC string of its hash.
     Updb { username: String, password: String },
     /// A client certificate, and the one that replaces it once its holder has confirmed it.
-    Cert { fingerprint: String, pem: String, unverified: Option<Unverified> },
+    Cert {
+        fingerprint: String,
+        pem: String,
+        unverified: Option<Unverified>,
+    },
 }
 
 /// A certificate that was issued but not confirmed yet.
@@ -106,7 +122,11 @@ impl Method {
 impl Credential {
     /// A credential for a certificate.
     pub fn certificate(of: &Certificate) -> Self {
-        Self::Cert { fingerprint: of.fingerprint(), pem: of.pem(), unverified: None }
+        Self::Cert {
+            fingerprint: of.fingerprint(),
+            pem: of.pem(),
+            unverified: None,
+        }
     }
 
     /// The kind of credential.
@@ -120,7 +140,12 @@ impl Credential {
     /// The password's PHC string, or the certificate's fingerprint.
     pub fn proof(&self) -> &str {
         match self {
-            Self::Updb { password: proof, .. } | Self::Cert { fingerprint: proof, .. } => proof,
+            Self::Updb {
+                password: proof, ..
+            }
+            | Self::Cert {
+                fingerprint: proof, ..
+            } => proof,
         }
     }
 
@@ -140,18 +165,27 @@ impl Credential {
         }
     }
 
-    /// The fingerprint of the certificate that replaces the present one once its holder has confirmed it. Until then the holder may show
-    /// either of them on a new connection: a client library takes the new one as soon as it has arrived.
+    /// The fingerprint of the certificate that replaces the present one once its holder has
+    /// confirmed it. Until then the holder may show either of them on a new connection: a client
+    /// library takes the new one as soon as it has arrived.
     pub(crate) fn unverified_fingerprint(&self) -> Option<&str> {
         match self {
-            Self::Cert { unverified: Some(Unverified { fingerprint, .. }), .. } => Some(fingerprint),
-            Self::Updb { .. } | Self::Cert { unverified: None, .. } => None,
+            Self::Cert {
+                unverified: Some(Unverified { fingerprint, .. }),
+                ..
+            } => Some(fingerprint),
+            Self::Updb { .. }
+            | Self::Cert {
+                unverified: None, ..
+            } => None,
         }
     }
 
     /// The fingerprints of the certificates that its holder may show.
     pub(crate) fn fingerprints(&self) -> impl Iterator<Item = &str> {
-        self.fingerprint().into_iter().chain(self.unverified_fingerprint())
+        self.fingerprint()
+            .into_iter()
+            .chain(self.unverified_fingerprint())
     }
 
     /// The certificate as PEM, if it is one and was stored.
@@ -195,7 +229,8 @@ pub struct View {
 }
 
 impl Record<Authenticator> {
-    /// Whether it is a certificate that this controller issued. One of another authority names that authority.
+    /// Whether it is a certificate that this controller issued. One of another authority names that
+    /// authority.
     pub(crate) fn is_issued_by_network(&self) -> bool {
         self.spec.credential.method() == Method::Cert && self.state.ca_id.is_none()
     }
@@ -206,22 +241,45 @@ impl Stateful for Authenticator {
 }
 
 impl Entity for Authenticator {
-    const KIND: Kind = Kind { name: "authenticator", path: "authenticators", noun: "authenticator" };
+    const KIND: Kind = Kind {
+        name: "authenticator",
+        path: "authenticators",
+        noun: "authenticator",
+    };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::plain("method", Type::Text, |r| r.spec.credential.method().as_str().into()),
-        Field::unique("certFingerprint", Type::Text, |r| r.spec.credential.fingerprint().into()),
+        Field::plain("method", Type::Text, |r| {
+            r.spec.credential.method().as_str().into()
+        }),
+        Field::unique("certFingerprint", Type::Text, |r| {
+            r.spec.credential.fingerprint().into()
+        }),
         Field::plain("certPem", Type::Text, |r| r.spec.credential.pem().into()),
-        Field::unique("updbUsername", Type::Text, |r| r.spec.credential.username().into()),
-        Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
+        Field::unique("updbUsername", Type::Text, |r| {
+            r.spec.credential.username().into()
+        }),
+        Field::indexed("identity", Type::Text, |r| {
+            r.spec.identity_id.as_str().into()
+        }),
     ];
     const SECRET: &'static [&'static str] = &["updbPassword", "updbSalt"];
     const MEMBERS: &'static [(&'static str, &'static str)] = &[("updbUsername", "username")];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
-        Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+        Reference::to::<Identity>(
+            "identity",
+            |r| vec![r.spec.identity_id.as_str()],
+            OnDelete::Cascade,
+        ),
+        Reference::to::<Ca>(
+            "ca",
+            |r| r.state.ca_id.iter().map(Id::as_str).collect(),
+            OnDelete::Cascade,
+        ),
     ];
     const ENDS_BY: &'static [&'static str] = &["ca"];
-    const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/credential/updb/password"],
+        quiet: &[],
+    };
     const VERSION: u8 = 2;
     type View = View;
 
@@ -229,7 +287,8 @@ impl Entity for Authenticator {
         if version != 1 {
             return Err(unreadable(version));
         }
-        old.read::<Self, StateBeforeExtensions>(Self::ENCODING).map(|(spec, state)| (spec, state.into()))
+        old.read::<Self, StateBeforeExtensions>(Self::ENCODING)
+            .map(|(spec, state)| (spec, state.into()))
     }
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
@@ -237,16 +296,34 @@ impl Entity for Authenticator {
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
-        let Credential::Cert { fingerprint, pem, unverified } = &record.spec.credential else { return None };
-        let waiting = unverified.iter().map(|waiting| (&waiting.fingerprint, &waiting.pem));
-        let mut kept = [(fingerprint, pem)].into_iter().chain(waiting).filter(|(_, pem)| !pem.is_empty());
+        let Credential::Cert {
+            fingerprint,
+            pem,
+            unverified,
+        } = &record.spec.credential
+        else {
+            return None;
+        };
+        let waiting = unverified
+            .iter()
+            .map(|waiting| (&waiting.fingerprint, &waiting.pem));
+        let mut kept = [(fingerprint, pem)]
+            .into_iter()
+            .chain(waiting)
+            .filter(|(_, pem)| !pem.is_empty());
         kept.find_map(|(fingerprint, pem)| other_certificate(fingerprint, pem))
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { identity_id, credential } = &record.spec;
+        let Self {
+            identity_id,
+            credential,
+        } = &record.spec;
         let identity = lookup.get(identity_id)?;
-        let (is_certificate, wish) = (credential.method() == Method::Cert, record.state.extension.as_ref());
+        let (is_certificate, wish) = (
+            credential.method() == Method::Cert,
+            record.state.extension.as_ref(),
+        );
         Ok(View {
             method: credential.method(),
             identity_id: identity_id.clone(),
@@ -262,6 +339,9 @@ impl Entity for Authenticator {
     }
 
     fn links(record: &Record<Self>) -> Vec<(&'static str, String)> {
-        vec![("identities", format!("identities/{}", record.spec.identity_id))]
+        vec![(
+            "identities",
+            format!("identities/{}", record.spec.identity_id),
+        )]
     }
 }

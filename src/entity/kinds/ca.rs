@@ -23,7 +23,8 @@ const NAME_FORMAT: &str = "[caName]-[commonName]";
 #[serde(rename_all = "camelCase")]
 pub struct Ca {
     pub name: String,
-    /// Its certificate as PEM, which may be followed by further certificates of its own. It cannot be changed.
+    /// Its certificate as PEM, which may be followed by further certificates of its own. It cannot
+    /// be changed.
     pub cert_pem: String,
     /// Whether its certificates may log in.
     pub is_auth_enabled: bool,
@@ -34,18 +35,20 @@ pub struct Ca {
     /// Role attributes of identities that enroll automatically.
     #[schemars(extend("examples" = [["partners"]]))]
     pub identity_roles: Roles,
-    /// The name format of these, with the placeholders `[caName]`, `[caId]`, `[commonName]`, `[requestedName]` and
-    /// `[identityId]`.
+    /// The name format of these, with the placeholders `[caName]`, `[caId]`, `[commonName]`,
+    /// `[requestedName]` and `[identityId]`.
     #[serde(default)]
     pub identity_name_format: String,
-    /// Where a certificate holds the `externalId` of its identity; without it, only fingerprints are compared.
+    /// Where a certificate holds the `externalId` of its identity; without it, only fingerprints
+    /// are compared.
     #[serde(default)]
     #[schemars(with = "ExternalIdClaim")]
     pub external_id_claim: Option<ExternalIdClaim>,
 }
 
 impl Ca {
-    /// Its certificates. The first one identifies the authority; each of them verifies certificates.
+    /// Its certificates. The first one identifies the authority; each of them verifies
+    /// certificates.
     ///
     /// # Errors
     /// The PEM text is not a list of certificates.
@@ -53,9 +56,15 @@ impl Ca {
         Certificate::bundle(&self.cert_pem)
     }
 
-    /// The name of an identity with this id that enrolls automatically; `requested` is the name that the client asked
-    /// for.
-    pub fn name_for(&self, ca: &Id<Self>, identity: &str, certificate: &Certificate, requested: Option<&str>) -> String {
+    /// The name of an identity with this id that enrolls automatically; `requested` is the name
+    /// that the client asked for.
+    pub fn name_for(
+        &self,
+        ca: &Id<Self>,
+        identity: &str,
+        certificate: &Certificate,
+        requested: Option<&str>,
+    ) -> String {
         let common_name = certificate.subject().common_name().unwrap_or_default();
         let filled = [
             ("[caName]", self.name.as_str()),
@@ -64,8 +73,16 @@ impl Ca {
             ("[commonName]", common_name.as_str()),
             ("[requestedName]", requested.unwrap_or(identity)),
         ];
-        let name = filled.into_iter().fold(self.identity_name_format.clone(), |name, (place, text)| name.replace(place, text));
-        if name.trim().is_empty() { identity.to_owned() } else { name }
+        let name = filled
+            .into_iter()
+            .fold(self.identity_name_format.clone(), |name, (place, text)| {
+                name.replace(place, text)
+            });
+        if name.trim().is_empty() {
+            identity.to_owned()
+        } else {
+            name
+        }
     }
 }
 
@@ -102,7 +119,8 @@ pub struct View {
     cert_pem: String,
     fingerprint: String,
     is_verified: bool,
-    /// The common name of the certificate that verifies the authority; blank for an API token that may not create authorities.
+    /// The common name of the certificate that verifies the authority; blank for an API token that
+    /// may not create authorities.
     verification_token: String,
     is_auth_enabled: bool,
     is_auto_ca_enrollment_enabled: bool,
@@ -118,19 +136,34 @@ impl Stateful for Ca {
 }
 
 impl Entity for Ca {
-    const KIND: Kind = Kind { name: "ca", path: "cas", noun: "certificate authority" };
+    const KIND: Kind = Kind {
+        name: "ca",
+        path: "cas",
+        noun: "certificate authority",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| (&r.state.fingerprint).into()),
         Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
-        Field::plain("verificationToken", Type::Text, |r| (&r.state.verification_token).into()),
-        Field::plain("isAutoCaEnrollmentEnabled", Type::Bool, |r| r.spec.is_auto_ca_enrollment_enabled.into()),
-        Field::plain("isOttCaEnrollmentEnabled", Type::Bool, |r| r.spec.is_ott_ca_enrollment_enabled.into()),
-        Field::plain("isAuthEnabled", Type::Bool, |r| r.spec.is_auth_enabled.into()),
+        Field::plain("verificationToken", Type::Text, |r| {
+            (&r.state.verification_token).into()
+        }),
+        Field::plain("isAutoCaEnrollmentEnabled", Type::Bool, |r| {
+            r.spec.is_auto_ca_enrollment_enabled.into()
+        }),
+        Field::plain("isOttCaEnrollmentEnabled", Type::Bool, |r| {
+            r.spec.is_ott_ca_enrollment_enabled.into()
+        }),
+        Field::plain("isAuthEnabled", Type::Bool, |r| {
+            r.spec.is_auth_enabled.into()
+        }),
     ];
     const FIXED: &'static [&'static str] = &["certPem"];
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &["identityNameFormat"];
-    const LOGGED: Logged = Logged::Changes { secret: &["/verificationToken"], quiet: &[] };
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/verificationToken"],
+        quiet: &[],
+    };
     type View = View;
 
     fn tidy(&mut self) {
@@ -144,19 +177,37 @@ impl Entity for Ca {
             Error::Invalid { reason, value, .. } => Error::invalid("identityRoles", reason, value),
             other => other,
         });
-        let Some(claim) = &self.external_id_claim else { return roles };
+        let Some(claim) = &self.external_id_claim else {
+            return roles;
+        };
         let is_negative = claim.index < 0;
-        let no_scheme = claim.matcher == ClaimMatcher::Scheme && claim.location != ClaimLocation::SanUri;
-        let negative = || Error::invalid("externalIdClaim.index", "must not be negative", claim.index.to_string());
+        let no_scheme =
+            claim.matcher == ClaimMatcher::Scheme && claim.location != ClaimLocation::SanUri;
+        let negative = || {
+            Error::invalid(
+                "externalIdClaim.index",
+                "must not be negative",
+                claim.index.to_string(),
+            )
+        };
         Error::all([
             roles,
             if is_negative { Err(negative()) } else { Ok(()) },
-            if no_scheme { Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into())) } else { Ok(()) },
+            if no_scheme {
+                Err(Error::BadReference(
+                    "externalIdClaim: only a SAN_URI has a scheme to match".into(),
+                ))
+            } else {
+                Ok(())
+            },
         ])
     }
 
     fn unmatchable(&self) -> Vec<Unmatchable> {
-        self.external_id_claim.iter().flat_map(ExternalIdClaim::unmatchable).collect()
+        self.external_id_claim
+            .iter()
+            .flat_map(ExternalIdClaim::unmatchable)
+            .collect()
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
@@ -187,6 +238,10 @@ impl Entity for Ca {
     fn links(record: &Record<Self>) -> Vec<(&'static str, String)> {
         let verify = (!record.state.is_verified).then_some("verify");
         let jwt = record.spec.is_auto_ca_enrollment_enabled.then_some("jwt");
-        verify.into_iter().chain(jwt).map(|name| (name, format!("cas/{}/{name}", record.id))).collect()
+        verify
+            .into_iter()
+            .chain(jwt)
+            .map(|name| (name, format!("cas/{}/{name}", record.id)))
+            .collect()
     }
 }

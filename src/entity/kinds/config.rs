@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::entity::{
-    ConfigType, Document, Entity, EntityRef, Field, Id, IdPath, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
+    ConfigType, Document, Entity, EntityRef, Field, Id, IdPath, Kind, Lookup, OnDelete, Record,
+    Reference, Stateful, TypedLookup,
 };
 use crate::{
     error::{Error, Result},
@@ -41,9 +42,17 @@ impl Stateful for Config {
 }
 
 impl Entity for Config {
-    const KIND: Kind = Kind { name: "config", path: "configs", noun: "config" };
-    const FIELDS: &'static [Field<Self>] =
-        &[Field::every("name", |r| (&r.spec.name).into()), Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into())];
+    const KIND: Kind = Kind {
+        name: "config",
+        path: "configs",
+        noun: "config",
+    };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::every("name", |r| (&r.spec.name).into()),
+        Field::indexed("type", Type::Text, |r| {
+            r.spec.config_type_id.as_str().into()
+        }),
+    ];
     const REFERENCES: &'static [Reference<Self>] = &[Reference::with_paths::<ConfigType>(
         "type",
         &[IdPath::Ids("configTypeId")],
@@ -54,16 +63,29 @@ impl Entity for Config {
     type View = View;
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
-        let unknown = || Error::invalid("type", "no such config type", self.config_type_id.as_str());
+        let unknown =
+            || Error::invalid("type", "no such config type", self.config_type_id.as_str());
         let of = lookup.find(&self.config_type_id)?.ok_or_else(unknown)?;
-        let Some(schema) = of.spec.schema.filter(|s| !s.0.is_empty()) else { return Ok(()) };
-        let checker = Checker::foreign(&Json::Object(schema.0)).map_err(|reason| Error::invalid("type", reason, of.spec.name))?;
+        let Some(schema) = of.spec.schema.filter(|s| !s.0.is_empty()) else {
+            return Ok(());
+        };
+        let checker = Checker::foreign(&Json::Object(schema.0))
+            .map_err(|reason| Error::invalid("type", reason, of.spec.name))?;
         checker.check_data(&Json::Object(self.data.0.clone()))
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { name, config_type_id, data } = record.spec.clone();
+        let Self {
+            name,
+            config_type_id,
+            data,
+        } = record.spec.clone();
         let of = lookup.get(&config_type_id)?;
-        Ok(View { name, config_type: EntityRef::of(&of, &of.spec.name), config_type_id, data })
+        Ok(View {
+            name,
+            config_type: EntityRef::of(&of, &of.spec.name),
+            config_type_id,
+            data,
+        })
     }
 }

@@ -30,7 +30,8 @@ pub struct View {
 }
 
 impl ConfigType {
-    /// The word that means every config type, in what clients and routers ask for. No type has this name.
+    /// The word that means every config type, in what clients and routers ask for. No type has this
+    /// name.
     pub(crate) const ALL: &'static str = "all";
 }
 
@@ -39,21 +40,31 @@ impl Stateful for ConfigType {
 }
 
 impl Entity for ConfigType {
-    const KIND: Kind = Kind { name: "configType", path: "config-types", noun: "config type" };
-    const FIELDS: &'static [Field<Self>] =
-        &[Field::every("name", |r| (&r.spec.name).into()), Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref()))];
+    const KIND: Kind = Kind {
+        name: "configType",
+        path: "config-types",
+        noun: "config type",
+    };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::every("name", |r| (&r.spec.name).into()),
+        Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref())),
+    ];
     type View = View;
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
         if self.name == Self::ALL {
             return Err(Error::invalid("name", "is a reserved word", Self::ALL));
         }
-        let Some(schema) = self.schema.as_ref().filter(|s| !s.0.is_empty()) else { return Ok(()) };
+        let Some(schema) = self.schema.as_ref().filter(|s| !s.0.is_empty()) else {
+            return Ok(());
+        };
         let refuse = |reason: String| Error::invalid("schema", reason, "");
         if schema.0.get("type").and_then(|t| t.as_str()) != Some("object") {
             return Err(refuse("the root type must be object".into()));
         }
-        Checker::foreign(&serde_json::Value::Object(schema.0.clone())).map(|_| ()).map_err(refuse)
+        Checker::foreign(&serde_json::Value::Object(schema.0.clone()))
+            .map(|_| ())
+            .map_err(refuse)
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {

@@ -53,14 +53,22 @@ impl Stateful for Controller {
 }
 
 impl Entity for Controller {
-    const KIND: Kind = Kind { name: "controller", path: "controllers", noun: "controller" };
+    const KIND: Kind = Kind {
+        name: "controller",
+        path: "controllers",
+        noun: "controller",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("certPem", Type::Text, |r| (&r.spec.cert_pem).into()),
         Field::unique("fingerprint", Type::Text, |r| (&r.spec.fingerprint).into()),
         Field::plain("isOnline", Type::Bool, |r| r.spec.is_online.into()),
-        Field::plain("lastJoinedAt", Type::Date, |r| Value::Date(r.spec.last_joined_at.millis())),
-        Field::plain("ctrlAddress", Type::Text, |r| r.spec.ctrl_address.as_ref().into()),
+        Field::plain("lastJoinedAt", Type::Date, |r| {
+            Value::Date(r.spec.last_joined_at.millis())
+        }),
+        Field::plain("ctrlAddress", Type::Text, |r| {
+            r.spec.ctrl_address.as_ref().into()
+        }),
     ];
     type View = View;
 
@@ -69,7 +77,23 @@ impl Entity for Controller {
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses } = record.spec.clone();
-        Ok(View { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses })
+        let Self {
+            name,
+            cert_pem,
+            fingerprint,
+            is_online,
+            last_joined_at,
+            ctrl_address,
+            api_addresses,
+        } = record.spec.clone();
+        Ok(View {
+            name,
+            cert_pem,
+            fingerprint,
+            is_online,
+            last_joined_at,
+            ctrl_address,
+            api_addresses,
+        })
     }
 }

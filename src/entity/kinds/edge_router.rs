@@ -1,12 +1,14 @@
-//! Edge routers: where identities connect to the network. The facts of the kind and its view for administrators are in
-//! `edge_router_view.rs`, which uses kinds that refer to routers.
+//! Edge routers: where identities connect to the network. The facts of the kind and its view for
+//! administrators are in `edge_router_view.rs`, which uses kinds that refer to routers.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Document, Lookup, Record, Roles, RouterInfo, Stateful, value::other_certificate};
+use crate::entity::{
+    Document, Lookup, Record, Roles, RouterInfo, Stateful, value::other_certificate,
+};
 
 /// A router that identities connect to.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +58,8 @@ impl Stateful for EdgeRouter {
 }
 
 impl EdgeRouter {
-    /// The id of the built-in router. No other record has it, because other ids have twelve letters and digits.
+    /// The id of the built-in router. No other record has it, because other ids have twelve letters
+    /// and digits.
     pub const BUILT_IN: &'static str = "built-in";
 }
 
@@ -68,15 +71,24 @@ impl Record<EdgeRouter> {
 }
 
 impl State {
-    /// Whether a fingerprint is that of the current certificate or of the one that replaces it once the router has confirmed it.
+    /// Whether a fingerprint is that of the current certificate or of the one that replaces it once
+    /// the router has confirmed it.
     pub(crate) fn has_fingerprint(&self, fingerprint: &str) -> bool {
-        [&self.fingerprint, &self.unverified_fingerprint].into_iter().flatten().any(|own| own.eq_ignore_ascii_case(fingerprint))
+        [&self.fingerprint, &self.unverified_fingerprint]
+            .into_iter()
+            .flatten()
+            .any(|own| own.eq_ignore_ascii_case(fingerprint))
     }
 
     /// A contradiction in the state, if there is one.
     pub fn flaw(&self) -> Option<&'static str> {
-        let pairs = [(&self.fingerprint, &self.cert_pem), (&self.unverified_fingerprint, &self.unverified_cert_pem)];
-        pairs.into_iter().find_map(|(fingerprint, pem)| other_certificate(fingerprint.as_deref().unwrap_or_default(), pem.as_deref()?))
+        let pairs = [
+            (&self.fingerprint, &self.cert_pem),
+            (&self.unverified_fingerprint, &self.unverified_cert_pem),
+        ];
+        pairs.into_iter().find_map(|(fingerprint, pem)| {
+            other_certificate(fingerprint.as_deref().unwrap_or_default(), pem.as_deref()?)
+        })
     }
 }
 
@@ -107,10 +119,21 @@ impl Common {
 
     /// The view of a router with this connection, or with none.
     pub(crate) fn with(record: &Record<EdgeRouter>, link: Option<RouterInfo>) -> Self {
-        let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
+        let EdgeRouter {
+            name,
+            app_data,
+            cost,
+            disabled,
+            no_traversal,
+            ..
+        } = record.spec.clone();
         let is_online = link.is_some();
         let link = link.unwrap_or_default();
-        let sync_status = if is_online { link.sync_status } else { "SYNC_UNKNOWN".into() };
+        let sync_status = if is_online {
+            link.sync_status
+        } else {
+            "SYNC_UNKNOWN".into()
+        };
         Self {
             name,
             hostname: link.hostname,

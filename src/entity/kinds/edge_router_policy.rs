@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful,
+    EdgeRouter, Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, Record,
+    Reference, Roles, Semantic, Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -33,7 +34,8 @@ pub struct EdgeRouterPolicy {
 pub struct View {
     name: String,
     semantic: Semantic,
-    /// Whether the controller made it for the identity of an edge router; then it cannot be changed.
+    /// Whether the controller made it for the identity of an edge router; then it cannot be
+    /// changed.
     is_system: bool,
     edge_router_roles: Roles,
     edge_router_roles_display: Vec<NamedRole>,
@@ -46,12 +48,20 @@ impl Stateful for EdgeRouterPolicy {
 }
 
 impl Entity for EdgeRouterPolicy {
-    const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies", noun: "edge router policy" };
+    const KIND: Kind = Kind {
+        name: "edgeRouterPolicy",
+        path: "edge-router-policies",
+        noun: "edge router policy",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
-        Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),
-        Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
+        Field::plain("identityRoles", Type::Set, |r| {
+            (&r.spec.identity_roles).into()
+        }),
+        Field::plain("edgeRouterRoles", Type::Set, |r| {
+            (&r.spec.edge_router_roles).into()
+        }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::with_paths::<Identity>(
@@ -73,8 +83,10 @@ impl Entity for EdgeRouterPolicy {
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         Error::all([
-            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", lookup),
-            self.identity_roles.check_list::<Identity>("identityRoles", lookup),
+            self.edge_router_roles
+                .check_list::<EdgeRouter>("edgeRouterRoles", lookup),
+            self.identity_roles
+                .check_list::<Identity>("identityRoles", lookup),
         ])
     }
 
@@ -83,12 +95,18 @@ impl Entity for EdgeRouterPolicy {
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { name, semantic, edge_router_roles, identity_roles } = record.spec.clone();
+        let Self {
+            name,
+            semantic,
+            edge_router_roles,
+            identity_roles,
+        } = record.spec.clone();
         Ok(View {
             name,
             semantic,
             is_system: record.is_system,
-            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
+            edge_router_roles_display: edge_router_roles
+                .display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
             identity_roles_display: identity_roles.display::<Identity>(lookup, |r| &r.spec.name)?,
             edge_router_roles,
             identity_roles,

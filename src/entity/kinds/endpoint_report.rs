@@ -1,19 +1,22 @@
-//! Endpoint reports: what the endpoint of an API session last said about itself. Clients report a value only when it changes, so that a
-//! restart must not forget it.
+//! Endpoint reports: what the endpoint of an API session last said about itself. Clients report a
+//! value only when it changes, so that a restart must not forget it.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful};
+use crate::entity::{
+    ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,
+};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
-/// The reports of one API session, whose id the record has. Requests do not write it directly. There is no `Debug`, because the values are
-/// nobody's business but the administrators'.
+/// The reports of one API session, whose id the record has. Requests do not write it directly.
+/// There is no `Debug`, because the values are nobody's business but the administrators'.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct EndpointReport {
     pub api_session_id: Id<ApiSession>,
-    /// How often the data file had been restored when it was written: reports from before the last restore do not count.
+    /// How often the data file had been restored when it was written: reports from before the last
+    /// restore do not count.
     pub restorations: u64,
     pub os: Option<Answered<Os>>,
     pub domain: Option<Answered<String>>,
@@ -61,7 +64,8 @@ pub struct Process {
 pub struct Moment {
     /// The date that the host's clock showed.
     pub shown: Timestamp,
-    /// The date by the host's clock at the time of writing, minus the age. The two differ if the clock was set in between.
+    /// The date by the host's clock at the time of writing, minus the age. The two differ if the
+    /// clock was set in between.
     pub at: Timestamp,
 }
 
@@ -70,16 +74,26 @@ impl Stateful for EndpointReport {
 }
 
 impl Entity for EndpointReport {
-    const KIND: Kind = Kind { name: "endpointReport", path: "endpoint-reports", noun: "endpoint report" };
-    const FIELDS: &'static [Field<Self>] = &[Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into())];
-    const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    const KIND: Kind = Kind {
+        name: "endpointReport",
+        path: "endpoint-reports",
+        noun: "endpoint report",
+    };
+    const FIELDS: &'static [Field<Self>] = &[Field::indexed("apiSession", Type::Text, |r| {
+        r.spec.api_session_id.as_str().into()
+    })];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::to::<ApiSession>(
+        "apiSession",
+        |r| vec![r.spec.api_session_id.as_str()],
+        OnDelete::Cascade,
+    )];
     const ENDS_BY: &'static [&'static str] = &["apiSession"];
     const LOGGED: Logged = Logged::Nothing;
     type View = ();
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
-        (record.id.as_str() != record.spec.api_session_id.as_str()).then_some("is about another API session than its id says")
+        (record.id.as_str() != record.spec.api_session_id.as_str())
+            .then_some("is about another API session than its id says")
     }
 
     /// No list shows it: `GET /identities/{id}/posture-data` shows the reports of an identity.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, EdgeRouter, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TransitRouter,
-    TypedLookup, authenticator::check_username,
+    Ca, EdgeRouter, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record,
+    Reference, Stateful, TransitRouter, TypedLookup, authenticator::check_username,
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
 
@@ -32,23 +32,37 @@ pub struct Enrollment {
 impl Enrollment {
     /// An enrollment of an identity, without a token yet.
     pub fn of_identity(method: Method, id: Id<Identity>) -> Self {
-        Self { identity_id: Some(id), ..Self::blank(method) }
+        Self {
+            identity_id: Some(id),
+            ..Self::blank(method)
+        }
     }
 
     /// An enrollment of an edge router, without a token yet.
     pub(crate) fn of_edge_router(id: Id<EdgeRouter>) -> Self {
-        Self { edge_router_id: Some(id), ..Self::blank(Method::ErOtt) }
+        Self {
+            edge_router_id: Some(id),
+            ..Self::blank(Method::ErOtt)
+        }
     }
 
     /// An enrollment of a transit router, without a token yet.
     pub(crate) fn of_transit_router(id: Id<TransitRouter>) -> Self {
-        Self { transit_router_id: Some(id), ..Self::blank(Method::TrOtt) }
+        Self {
+            transit_router_id: Some(id),
+            ..Self::blank(Method::TrOtt)
+        }
     }
 
     /// The id of the identity or router that gets the credential.
     pub fn subject(&self) -> &str {
         let identity = self.identity_id.as_ref().map(Id::as_str);
-        let router = || self.edge_router_id.as_ref().map(Id::as_str).or(self.transit_router_id.as_ref().map(Id::as_str));
+        let router = || {
+            self.edge_router_id
+                .as_ref()
+                .map(Id::as_str)
+                .or(self.transit_router_id.as_ref().map(Id::as_str))
+        };
         identity.or_else(router).unwrap_or_default()
     }
 
@@ -58,9 +72,18 @@ impl Enrollment {
     /// Its record cannot be read.
     pub(crate) fn subject_name(&self, lookup: &dyn Lookup) -> Result<String> {
         let name = match self {
-            Self { identity_id: Some(id), .. } => lookup.find(id)?.map(|identity| identity.spec.name),
-            Self { edge_router_id: Some(id), .. } => lookup.find(id)?.map(|router| router.spec.name),
-            Self { transit_router_id: Some(id), .. } => lookup.find(id)?.map(|router| router.spec.name),
+            Self {
+                identity_id: Some(id),
+                ..
+            } => lookup.find(id)?.map(|identity| identity.spec.name),
+            Self {
+                edge_router_id: Some(id),
+                ..
+            } => lookup.find(id)?.map(|router| router.spec.name),
+            Self {
+                transit_router_id: Some(id),
+                ..
+            } => lookup.find(id)?.map(|router| router.spec.name),
             _ => None,
         };
         Ok(name.unwrap_or_else(|| self.subject().to_owned()))
@@ -81,8 +104,9 @@ impl Enrollment {
     }
 }
 
-/// The credential that the token gives: a certificate of the controller (`ott`), one of a third-party CA (`ottca`), a
-/// password (`updb`), or the certificates of an edge router (`erott`) or transit router (`trott`).
+/// The credential that the token gives: a certificate of the controller (`ott`), one of a
+/// third-party CA (`ottca`), a password (`updb`), or the certificates of an edge router (`erott`)
+/// or transit router (`trott`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "EnrollmentMethod")]
@@ -139,22 +163,49 @@ impl Stateful for Enrollment {
 }
 
 impl Entity for Enrollment {
-    const KIND: Kind = Kind { name: "enrollment", path: "enrollments", noun: "enrollment" };
+    const KIND: Kind = Kind {
+        name: "enrollment",
+        path: "enrollments",
+        noun: "enrollment",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("identity", Type::Text, |r| text(&r.spec.identity_id).into()),
-        Field::indexed("edgeRouter", Type::Text, |r| text(&r.spec.edge_router_id).into()),
-        Field::indexed("transitRouter", Type::Text, |r| text(&r.spec.transit_router_id).into()),
+        Field::indexed("edgeRouter", Type::Text, |r| {
+            text(&r.spec.edge_router_id).into()
+        }),
+        Field::indexed("transitRouter", Type::Text, |r| {
+            text(&r.spec.transit_router_id).into()
+        }),
         Field::indexed("caId", Type::Text, |r| text(&r.spec.ca_id).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Identity>("identity", |r| text(&r.spec.identity_id).into_iter().collect(), OnDelete::Cascade),
-        Reference::to::<EdgeRouter>("edgeRouter", |r| text(&r.spec.edge_router_id).into_iter().collect(), OnDelete::Cascade),
-        Reference::to::<TransitRouter>("transitRouter", |r| text(&r.spec.transit_router_id).into_iter().collect(), OnDelete::Cascade),
-        Reference::to::<Ca>("caId", |r| text(&r.spec.ca_id).into_iter().collect(), OnDelete::Cascade),
+        Reference::to::<Identity>(
+            "identity",
+            |r| text(&r.spec.identity_id).into_iter().collect(),
+            OnDelete::Cascade,
+        ),
+        Reference::to::<EdgeRouter>(
+            "edgeRouter",
+            |r| text(&r.spec.edge_router_id).into_iter().collect(),
+            OnDelete::Cascade,
+        ),
+        Reference::to::<TransitRouter>(
+            "transitRouter",
+            |r| text(&r.spec.transit_router_id).into_iter().collect(),
+            OnDelete::Cascade,
+        ),
+        Reference::to::<Ca>(
+            "caId",
+            |r| text(&r.spec.ca_id).into_iter().collect(),
+            OnDelete::Cascade,
+        ),
     ];
     const ENDS_BY: &'static [&'static str] = &["caId"];
-    const LOGGED: Logged = Logged::Changes { secret: &["/token", "/jwt"], quiet: &[] };
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/token", "/jwt"],
+        quiet: &[],
+    };
     type View = View;
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
@@ -162,13 +213,33 @@ impl Entity for Enrollment {
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
-        let Self { identity_id, edge_router_id, transit_router_id, .. } = &record.spec;
-        let subjects = [identity_id.is_some(), edge_router_id.is_some(), transit_router_id.is_some()];
-        (subjects.into_iter().filter(|set| *set).count() != 1).then_some("does not belong to exactly one identity or router")
+        let Self {
+            identity_id,
+            edge_router_id,
+            transit_router_id,
+            ..
+        } = &record.spec;
+        let subjects = [
+            identity_id.is_some(),
+            edge_router_id.is_some(),
+            transit_router_id.is_some(),
+        ];
+        (subjects.into_iter().filter(|set| *set).count() != 1)
+            .then_some("does not belong to exactly one identity or router")
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { method, token, expires_at, jwt, identity_id, edge_router_id, transit_router_id, ca_id, username } = record.spec.clone();
+        let Self {
+            method,
+            token,
+            expires_at,
+            jwt,
+            identity_id,
+            edge_router_id,
+            transit_router_id,
+            ca_id,
+            username,
+        } = record.spec.clone();
         Ok(View {
             method,
             token,
@@ -190,7 +261,11 @@ fn text<E>(id: &Option<Id<E>>) -> Option<&str> {
     id.as_ref().map(Id::as_str)
 }
 
-fn named<E: Entity>(id: Option<&Id<E>>, lookup: &dyn Lookup, name: fn(&Record<E>) -> &str) -> Result<Option<EntityRef>> {
+fn named<E: Entity>(
+    id: Option<&Id<E>>,
+    lookup: &dyn Lookup,
+    name: fn(&Record<E>) -> &str,
+) -> Result<Option<EntityRef>> {
     let Some(id) = id else { return Ok(None) };
     let record = lookup.get(id)?;
     Ok(Some(EntityRef::of(&record, name(&record))))

@@ -4,7 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable, unmatchable::Unmatchable, value::other_certificate,
+    Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable,
+    unmatchable::Unmatchable, value::other_certificate,
 };
 use crate::{
     clock::Timestamp,
@@ -125,7 +126,12 @@ pub struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { fingerprint: None, common_name: String::new(), not_before: Timestamp::ZERO_TIME, not_after: Timestamp::ZERO_TIME }
+        Self {
+            fingerprint: None,
+            common_name: String::new(),
+            not_before: Timestamp::ZERO_TIME,
+            not_after: Timestamp::ZERO_TIME,
+        }
     }
 }
 
@@ -166,20 +172,34 @@ impl Stateful for ExternalJwtSigner {
 }
 
 impl Entity for ExternalJwtSigner {
-    const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers", noun: "external JWT signer" };
+    const KIND: Kind = Kind {
+        name: "externalJwtSigner",
+        path: "external-jwt-signers",
+        noun: "external JWT signer",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
+        Field::unique("fingerprint", Type::Text, |r| {
+            r.state.fingerprint.as_ref().into()
+        }),
         Field::unique("issuer", Type::Text, |r| r.spec.issuer().into()),
         Field::unique("kid", Type::Text, |r| r.spec.kid.as_ref().into()),
         Field::plain("audience", Type::Text, |r| (&r.spec.audience).into()),
         Field::plain("certPem", Type::Text, |r| r.spec.cert_pem.as_ref().into()),
         Field::plain("commonName", Type::Text, |r| (&r.state.common_name).into()),
-        Field::plain("notAfter", Type::Date, |r| Value::Date(r.state.not_after.millis())),
-        Field::plain("notBefore", Type::Date, |r| Value::Date(r.state.not_before.millis())),
+        Field::plain("notAfter", Type::Date, |r| {
+            Value::Date(r.state.not_after.millis())
+        }),
+        Field::plain("notBefore", Type::Date, |r| {
+            Value::Date(r.state.not_before.millis())
+        }),
         Field::plain("enabled", Type::Bool, |r| r.spec.enabled.into()),
-        Field::plain("claimsProperty", Type::Text, |r| (&r.spec.claims_property).into()),
-        Field::plain("useExternalId", Type::Bool, |r| r.spec.use_external_id.into()),
+        Field::plain("claimsProperty", Type::Text, |r| {
+            (&r.spec.claims_property).into()
+        }),
+        Field::plain("useExternalId", Type::Bool, |r| {
+            r.spec.use_external_id.into()
+        }),
     ];
     const VERSION: u8 = 2;
     type View = View;
@@ -187,13 +207,21 @@ impl Entity for ExternalJwtSigner {
     /// Version 1 had no client id, scopes and target token.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
-            1 => old.read::<SpecBeforeClients, State>(Self::ENCODING).map(|(spec, state)| (spec.into(), state)),
+            1 => old
+                .read::<SpecBeforeClients, State>(Self::ENCODING)
+                .map(|(spec, state)| (spec.into(), state)),
             _ => Err(unreadable(version)),
         }
     }
 
     fn tidy(&mut self) {
-        for optional in [&mut self.cert_pem, &mut self.jwks_endpoint, &mut self.kid, &mut self.external_auth_url, &mut self.client_id] {
+        for optional in [
+            &mut self.cert_pem,
+            &mut self.jwks_endpoint,
+            &mut self.kid,
+            &mut self.external_auth_url,
+            &mut self.client_id,
+        ] {
             optional.take_if(|text| text.trim().is_empty());
         }
         if self.claims_property.trim().is_empty() {
@@ -203,15 +231,27 @@ impl Entity for ExternalJwtSigner {
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
         match (&self.cert_pem, &self.jwks_endpoint) {
-            (None, None) => return Err(Error::BadReference("one of certPem and jwksEndpoint is required".into())),
-            (Some(_), Some(_)) => return Err(Error::BadReference("only one of certPem and jwksEndpoint may be set".into())),
+            (None, None) => {
+                return Err(Error::BadReference(
+                    "one of certPem and jwksEndpoint is required".into(),
+                ));
+            }
+            (Some(_), Some(_)) => {
+                return Err(Error::BadReference(
+                    "only one of certPem and jwksEndpoint may be set".into(),
+                ));
+            }
             _ => {}
         }
         match self.jwks_endpoint.as_ref().filter(|url| !is_endpoint(url)) {
             // A URL that may hold a password is not repeated.
             Some(bad) => {
                 let shown = if bad.contains('@') { "" } else { bad.as_str() };
-                Err(Error::invalid("jwksEndpoint", "must be an http or https URL", shown))
+                Err(Error::invalid(
+                    "jwksEndpoint",
+                    "must be an http or https URL",
+                    shown,
+                ))
             }
             None => Ok(()),
         }
@@ -219,12 +259,21 @@ impl Entity for ExternalJwtSigner {
 
     /// A blank issuer is recorded as accepted, but no token finds its signer.
     fn unmatchable(&self) -> Vec<Unmatchable> {
-        let issuer = self.issuer().is_none().then(|| Unmatchable::accepted("issuer", "is blank: no token finds the signer", &self.issuer));
+        let issuer = self.issuer().is_none().then(|| {
+            Unmatchable::accepted(
+                "issuer",
+                "is blank: no token finds the signer",
+                &self.issuer,
+            )
+        });
         issuer.into_iter().collect()
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
-        other_certificate(record.state.fingerprint.as_deref().unwrap_or_default(), record.spec.cert_pem.as_deref()?)
+        other_certificate(
+            record.state.fingerprint.as_deref().unwrap_or_default(),
+            record.spec.cert_pem.as_deref()?,
+        )
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
@@ -251,10 +300,13 @@ impl Entity for ExternalJwtSigner {
     }
 }
 
-/// Whether an address has the scheme http or https, a host, a port below 65536 if it has one, and no white space.
+/// Whether an address has the scheme http or https, a host, a port below 65536 if it has one, and
+/// no white space.
 fn is_endpoint(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, host)| {
-        ["https", "http"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        ["https", "http"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
             && !host.is_empty()
             && !host.starts_with(['/', '?', '#'])
             && !host.contains(char::is_whitespace)
@@ -262,11 +314,15 @@ fn is_endpoint(url: &str) -> bool {
     })
 }
 
-/// Whether the authority at the beginning of a text has no port, or a valid one (RFC 3986 section 3.2).
+/// Whether the authority at the beginning of a text has no port, or a valid one (RFC 3986 section
+/// 3.2).
 fn has_valid_port(text: &str) -> bool {
     let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once(['@', ']']).map_or(authority, |(_, behind)| behind);
-    host.split_once(':').is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok())
+    let host = authority
+        .rsplit_once(['@', ']'])
+        .map_or(authority, |(_, behind)| behind);
+    host.split_once(':')
+        .is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 /// The schema of a required member that accepts null, which counts as missing.

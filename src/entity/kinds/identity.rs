@@ -1,5 +1,6 @@
-//! Identities: people, devices and programs that log in, and the tunnelers inside edge routers. The facts of the kind and its view for
-//! clients are in `identity_view.rs`, which uses kinds that refer to identities.
+//! Identities: people, devices and programs that log in, and the tunnelers inside edge routers. The
+//! facts of the kind and its view for clients are in `identity_view.rs`, which uses kinds that
+//! refer to identities.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ pub(crate) const DEFAULT_AUTH_POLICY: &str = "default";
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     pub name: String,
-    /// Accepted for compatibility with older clients; every identity created by a request is a `Default`.
+    /// Accepted for compatibility with older clients; every identity created by a request is a
+    /// `Default`.
     #[serde(rename = "type")]
     pub claimed_kind: ClaimedKind,
     /// Whether it may manage everything. Policies still decide which services it may use.
@@ -29,7 +31,8 @@ pub struct Identity {
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub auth_policy_id: Id<AuthPolicy>,
-    /// Its name at an external authority, in the claims of certificates and tokens; empty or absent means none.
+    /// Its name at an external authority, in the claims of certificates and tokens; empty or absent
+    /// means none.
     #[serde(default)]
     pub external_id: Option<String>,
     /// The cost of reaching a service through it, unless set for the service.
@@ -61,10 +64,14 @@ pub enum ClaimedKind {
 }
 
 impl ClaimedKind {
-    /// The identity type that the claim stands for. A new identity becomes a `Default`, whichever type it claims; an edit must claim the
-    /// actual type.
+    /// The identity type that the claim stands for. A new identity becomes a `Default`, whichever
+    /// type it claims; an edit must claim the actual type.
     pub fn kind(self) -> IdentityKind {
-        if self == Self::Router { IdentityKind::Router } else { IdentityKind::Default }
+        if self == Self::Router {
+            IdentityKind::Router
+        } else {
+            IdentityKind::Default
+        }
     }
 }
 
@@ -104,6 +111,8 @@ impl Identity {
 
     /// The services with a hosting cost or precedence, possibly with duplicates.
     pub(in crate::entity) fn hosted(&self) -> impl Iterator<Item = &Id<Service>> {
-        self.service_hosting_costs.keys().chain(self.service_hosting_precedences.keys())
+        self.service_hosting_costs
+            .keys()
+            .chain(self.service_hosting_precedences.keys())
     }
 }

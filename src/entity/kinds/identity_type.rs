@@ -24,11 +24,17 @@ impl Stateful for IdentityType {
 }
 
 impl Entity for IdentityType {
-    const KIND: Kind = Kind { name: "identityType", path: "identity-types", noun: "identity type" };
+    const KIND: Kind = Kind {
+        name: "identityType",
+        path: "identity-types",
+        noun: "identity type",
+    };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        Ok(View { name: record.spec.name.clone() })
+        Ok(View {
+            name: record.spec.name.clone(),
+        })
     }
 }

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
+    ApiSession, Entity, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference,
+    Stateful, Stored, kind::unreadable,
 };
 use crate::{error::Result, query::Type};
 
@@ -51,11 +52,12 @@ pub enum CodePurpose {
 }
 
 impl CodePurpose {
-    /// Whether a one-time code that was already used (`used`) may be used again for this purpose in a session. One code
-    /// completes one session. Established clients also reuse a code in these ways, which stay possible: a code that
-    /// verified an app may complete another session, read and renew the recovery codes; a code that completed a session
-    /// may remove the second factor in it. Remaining risk: a code that was observed in use lets a holder of another
-    /// complete session of the same identity read the recovery codes.
+    /// Whether a one-time code that was already used (`used`) may be used again for this purpose in
+    /// a session. One code completes one session. Established clients also reuse a code in these
+    /// ways, which stay possible: a code that verified an app may complete another session, read
+    /// and renew the recovery codes; a code that completed a session may remove the second factor
+    /// in it. Remaining risk: a code that was observed in use lets a holder of another complete
+    /// session of the same identity read the recovery codes.
     pub(crate) fn may_use(self, session: &Id<ApiSession>, used: &[&UsedCode]) -> bool {
         let fits = |used: &UsedCode| {
             let is_own = used.session == *session;
@@ -64,7 +66,9 @@ impl CodePurpose {
                 Self::Enter => used.purpose == Self::Verify && !is_own,
                 Self::Show => is_own || matches!(used.purpose, Self::Verify | Self::Enter),
                 Self::Renew => is_own && matches!(used.purpose, Self::Verify | Self::Show),
-                Self::Remove => used.purpose == Self::Verify || (is_own && used.purpose == Self::Enter),
+                Self::Remove => {
+                    used.purpose == Self::Verify || (is_own && used.purpose == Self::Enter)
+                }
             }
         };
         used.iter().all(|used| fits(used))
@@ -85,8 +89,14 @@ struct Entered {
 
 impl From<StateOfEntries> for State {
     fn from(StateOfEntries { used }: StateOfEntries) -> Self {
-        let used = used.into_iter().map(|Entered { step, session }| UsedCode { step, session, purpose: CodePurpose::Enter });
-        Self { used: used.collect() }
+        let used = used.into_iter().map(|Entered { step, session }| UsedCode {
+            step,
+            session,
+            purpose: CodePurpose::Enter,
+        });
+        Self {
+            used: used.collect(),
+        }
     }
 }
 
@@ -108,11 +118,23 @@ impl Stateful for Mfa {
 }
 
 impl Entity for Mfa {
-    const KIND: Kind = Kind { name: "mfa", path: "mfas", noun: "one-time code setup" };
-    const FIELDS: &'static [Field<Self>] = &[Field::inner_unique("identity", Type::Text, |r| r.spec.identity_id.as_str().into())];
-    const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
-    const LOGGED: Logged = Logged::Changes { secret: &["/sealed"], quiet: &["used"] };
+    const KIND: Kind = Kind {
+        name: "mfa",
+        path: "mfas",
+        noun: "one-time code setup",
+    };
+    const FIELDS: &'static [Field<Self>] = &[Field::inner_unique("identity", Type::Text, |r| {
+        r.spec.identity_id.as_str().into()
+    })];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::to::<Identity>(
+        "identity",
+        |r| vec![r.spec.identity_id.as_str()],
+        OnDelete::Cascade,
+    )];
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/sealed"],
+        quiet: &["used"],
+    };
     const VERSION: u8 = 2;
     type View = View;
 
@@ -120,11 +142,16 @@ impl Entity for Mfa {
         if version != 1 {
             return Err(unreadable(version));
         }
-        old.read::<Self, StateOfEntries>(Self::ENCODING).map(|(spec, state)| (spec, state.into()))
+        old.read::<Self, StateOfEntries>(Self::ENCODING)
+            .map(|(spec, state)| (spec, state.into()))
     }
 
     /// The secrets are left out; a caller with the key adds them.
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        Ok(View { is_verified: record.spec.is_verified, provisioning_url: None, recovery_codes: None })
+        Ok(View {
+            is_verified: record.spec.is_verified,
+            provisioning_url: None,
+            recovery_codes: None,
+        })
     }
 }

@@ -1,10 +1,12 @@
-//! The list of kinds. A new kind is a file here, a line in this list, a row in a route table and a sample in the tests
-//! (docs/contributing.md, "A kind").
+//! The list of kinds. A new kind is a file here, a line in this list, a row in a route table and a
+//! sample in the tests (docs/contributing.md, "A kind").
 
-/// The list of kinds. It declares the file and the type of each, and `every_kind!`, which gives the list to another macro.
+/// The list of kinds. It declares the file and the type of each, and `every_kind!`, which gives the
+/// list to another macro.
 ///
-/// `written` gives the kind the default `Lifecycle`. A kind without it has an `impl Lifecycle` in `change/` with its ids, rules and
-/// effects. A kind with neither is written by code alone, never by a request.
+/// `written` gives the kind the default `Lifecycle`. A kind without it has an `impl Lifecycle` in
+/// `change/` with its ids, rules and effects. A kind with neither is written by code alone, never
+/// by a request.
 macro_rules! kinds {
     ($($file:ident::$kind:ident $(: $how:ident)?),* $(,)?) => {
         $(

@@ -1,12 +1,13 @@
-//! Posture checks: requirements on the endpoint of an identity for a service policy to grant anything.
+//! Posture checks: requirements on the endpoint of an identity for a service policy to grant
+//! anything.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
 use crate::entity::{
-    Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored, VersionRange, kind::unreadable,
-    unmatchable::Unmatchable,
+    Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored,
+    VersionRange, kind::unreadable, unmatchable::Unmatchable,
 };
 use crate::{
     error::{Error, Result},
@@ -43,19 +44,29 @@ impl Stateful for PostureCheck {
 }
 
 impl Entity for PostureCheck {
-    const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks", noun: "posture check" };
+    const KIND: Kind = Kind {
+        name: "postureCheck",
+        path: "posture-checks",
+        noun: "posture check",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::unlisted("typeId", Type::Given, |r, _| r.spec.demand.kind().as_str().into()),
+        Field::unlisted("typeId", Type::Given, |r, _| {
+            r.spec.demand.kind().as_str().into()
+        }),
         Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
-            PostureRequirement::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
+            PostureRequirement::Mfa {
+                prompt_on_unlock, ..
+            } => prompt_on_unlock.into(),
             _ => Value::Null,
         }),
         Field::plain("promptOnWake", Type::Bool, |r| match r.spec.demand {
             PostureRequirement::Mfa { prompt_on_wake, .. } => prompt_on_wake.into(),
             _ => Value::Null,
         }),
-        Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+        Field::inner("roleAttributes", Type::Set, |r| {
+            (&r.spec.role_attributes).into()
+        }),
     ];
     const ENCODING: SpecEncoding = SpecEncoding::Text;
     const VERSION: u8 = 2;
@@ -79,9 +90,19 @@ impl Entity for PostureCheck {
         if self.role_attributes.entries().contains("") {
             return Err(Error::invalid("roleAttributes", "must not be blank", ""));
         }
-        let PostureRequirement::Os { operating_systems } = &self.demand else { return Ok(()) };
-        match operating_systems.iter().flat_map(|os| &os.versions).find(|text| VersionRange::parse(text).is_none()) {
-            Some(bad) => Err(Error::invalid("operatingSystems", "must be a version range, such as >=10.0.0 or 1.x", bad)),
+        let PostureRequirement::Os { operating_systems } = &self.demand else {
+            return Ok(());
+        };
+        match operating_systems
+            .iter()
+            .flat_map(|os| &os.versions)
+            .find(|text| VersionRange::parse(text).is_none())
+        {
+            Some(bad) => Err(Error::invalid(
+                "operatingSystems",
+                "must be a version range, such as >=10.0.0 or 1.x",
+                bad,
+            )),
             None => Ok(()),
         }
     }
@@ -95,7 +116,16 @@ impl Entity for PostureCheck {
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { name, role_attributes, demand } = record.spec.clone();
-        Ok(View { name, role_attributes, version: 1, demand })
+        let Self {
+            name,
+            role_attributes,
+            demand,
+        } = record.spec.clone();
+        Ok(View {
+            name,
+            role_attributes,
+            version: 1,
+            demand,
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Posture check types: what can be required of an endpoint, and on which operating systems. Made at the first start.
+//! Posture check types: what can be required of an endpoint, and on which operating systems. Made
+//! at the first start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,12 +32,23 @@ impl Stateful for PostureCheckType {
 }
 
 impl Entity for PostureCheckType {
-    const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types", noun: "posture check type" };
+    const KIND: Kind = Kind {
+        name: "postureCheckType",
+        path: "posture-check-types",
+        noun: "posture check type",
+    };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { name, operating_systems } = record.spec.clone();
-        Ok(View { name, operating_systems, version: None })
+        let Self {
+            name,
+            operating_systems,
+        } = record.spec.clone();
+        Ok(View {
+            name,
+            operating_systems,
+            version: None,
+        })
     }
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Config, Entity, Field, HalLinks, Id, Kind, Lookup, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
-    Stateful, Tags, TypedLookup,
+    Amount, Config, Entity, Field, HalLinks, Id, Kind, Lookup, OnDelete, OsType, PolicyType,
+    PostureKind, Record, Reference, Roles, Stateful, Tags, TypedLookup,
 };
 use crate::{
     clock::Timestamp,
@@ -58,19 +58,34 @@ impl Stateful for Service {
 }
 
 impl Entity for Service {
-    const KIND: Kind = Kind { name: "service", path: "services", noun: "service" };
+    const KIND: Kind = Kind {
+        name: "service",
+        path: "services",
+        noun: "service",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::plain("terminatorStrategy", Type::Text, |r| (&r.spec.terminator_strategy).into()),
-        Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
-        Field::plain("configs", Type::Set, |r| r.spec.configs.iter().map(Id::as_str).collect()),
+        Field::plain("terminatorStrategy", Type::Text, |r| {
+            (&r.spec.terminator_strategy).into()
+        }),
+        Field::indexed("roleAttributes", Type::Set, |r| {
+            (&r.spec.role_attributes).into()
+        }),
+        Field::plain("configs", Type::Set, |r| {
+            r.spec.configs.iter().map(Id::as_str).collect()
+        }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[Reference::to::<Config>(
         "configs",
         |r| r.spec.configs.iter().map(Id::as_str).collect(),
         OnDelete::Clear(|r, id| r.spec.configs.retain(|config| config.as_str() != id)),
     )];
-    const LINKS: &'static [&'static str] = &["service-edge-router-policies", "service-policies", "terminators", "configs"];
+    const LINKS: &'static [&'static str] = &[
+        "service-edge-router-policies",
+        "service-policies",
+        "terminators",
+        "configs",
+    ];
     const FIXED: &'static [&'static str] = &["encryptionRequired"];
     type View = View;
 
@@ -81,7 +96,12 @@ impl Entity for Service {
     }
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
-        Error::all([self.role_attributes.check_attributes(), self.check_strategy(), self.check_idle_time(), self.check_configs(lookup)])
+        Error::all([
+            self.role_attributes.check_attributes(),
+            self.check_strategy(),
+            self.check_idle_time(),
+            self.check_configs(lookup),
+        ])
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
@@ -89,8 +109,22 @@ impl Entity for Service {
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs } = record.spec.clone();
-        Ok(View { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs })
+        let Self {
+            name,
+            encryption_required,
+            terminator_strategy,
+            max_idle_time_millis,
+            role_attributes,
+            configs,
+        } = record.spec.clone();
+        Ok(View {
+            name,
+            encryption_required,
+            terminator_strategy,
+            max_idle_time_millis,
+            role_attributes,
+            configs,
+        })
     }
 }
 
@@ -99,7 +133,11 @@ impl Service {
         if STRATEGIES.contains(&self.terminator_strategy.as_str()) {
             return Ok(());
         }
-        Err(Error::NotFound { kind: "terminatorStrategy", id: self.terminator_strategy.clone(), field: None })
+        Err(Error::NotFound {
+            kind: "terminatorStrategy",
+            id: self.terminator_strategy.clone(),
+            field: None,
+        })
     }
 
     fn check_idle_time(&self) -> Result<()> {
@@ -107,7 +145,11 @@ impl Service {
             return Ok(());
         }
         let reason = format!("must be between 0 and {MAX_IDLE_MILLIS}");
-        Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()))
+        Err(Error::invalid(
+            "maxIdleTimeMillis",
+            reason,
+            self.max_idle_time_millis.to_string(),
+        ))
     }
 
     fn check_configs(&self, lookup: &dyn Lookup) -> Result<()> {
@@ -116,7 +158,11 @@ impl Service {
             let of = lookup.get(id)?.spec.config_type_id;
             if types.contains(&of) {
                 let ids: Vec<&str> = self.configs.iter().map(Id::as_str).collect();
-                return Err(Error::invalid("configs", "at most one config of each type", format!("[{}]", ids.join(" "))));
+                return Err(Error::invalid(
+                    "configs",
+                    "at most one config of each type",
+                    format!("[{}]", ids.join(" ")),
+                ));
             }
             types.push(of);
         }
@@ -128,7 +174,8 @@ fn smartrouting() -> String {
     "smartrouting".into()
 }
 
-/// The posture checks of one service policy, as the caller's endpoint has to answer them before it may use the service.
+/// The posture checks of one service policy, as the caller's endpoint has to answer them before it
+/// may use the service.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PostureQueries {
@@ -142,8 +189,16 @@ pub(crate) struct PostureQueries {
 impl PostureQueries {
     /// The answer for a right without posture checks. Clients need one for every right.
     pub(crate) fn unchecked(policy_type: PolicyType) -> Self {
-        let policy_id = format!("dummy {} policy: no posture checks defined", policy_type.as_str().to_lowercase());
-        Self { policy_id, policy_type, is_passing: true, posture_queries: Vec::new() }
+        let policy_id = format!(
+            "dummy {} policy: no posture checks defined",
+            policy_type.as_str().to_lowercase()
+        );
+        Self {
+            policy_id,
+            policy_type,
+            is_passing: true,
+            posture_queries: Vec::new(),
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Field, IdPath, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful,
+    EdgeRouter, Entity, Field, IdPath, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles,
+    Semantic, Service, Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -44,12 +45,20 @@ impl Stateful for ServiceEdgeRouterPolicy {
 }
 
 impl Entity for ServiceEdgeRouterPolicy {
-    const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies", noun: "service edge router policy" };
+    const KIND: Kind = Kind {
+        name: "serviceEdgeRouterPolicy",
+        path: "service-edge-router-policies",
+        noun: "service edge router policy",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
-        Field::plain("serviceRoles", Type::Set, |r| (&r.spec.service_roles).into()),
-        Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
+        Field::plain("serviceRoles", Type::Set, |r| {
+            (&r.spec.service_roles).into()
+        }),
+        Field::plain("edgeRouterRoles", Type::Set, |r| {
+            (&r.spec.edge_router_roles).into()
+        }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::with_paths::<Service>(
@@ -71,8 +80,10 @@ impl Entity for ServiceEdgeRouterPolicy {
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         Error::all([
-            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", lookup),
-            self.service_roles.check_list::<Service>("serviceRoles", lookup),
+            self.edge_router_roles
+                .check_list::<EdgeRouter>("edgeRouterRoles", lookup),
+            self.service_roles
+                .check_list::<Service>("serviceRoles", lookup),
         ])
     }
 
@@ -81,11 +92,17 @@ impl Entity for ServiceEdgeRouterPolicy {
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { name, semantic, edge_router_roles, service_roles } = record.spec.clone();
+        let Self {
+            name,
+            semantic,
+            edge_router_roles,
+            service_roles,
+        } = record.spec.clone();
         Ok(View {
             name,
             semantic,
-            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
+            edge_router_roles_display: edge_router_roles
+                .display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
             service_roles_display: service_roles.display::<Service>(lookup, |r| &r.spec.name)?,
             edge_router_roles,
             service_roles,

@@ -4,16 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, PolicyType, Record, Reference, Service,
-    ServicePolicy, Stateful, TypedLookup,
+    ApiSession, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, PolicyType,
+    Record, Reference, Service, ServicePolicy, Stateful, TypedLookup,
 };
 use crate::{error::Result, pki::jwt::claimed_id, query::Type};
 
-/// The right of one API session to dial or bind one service. Requests do not write it directly, and it has no `Debug`.
+/// The right of one API session to dial or bind one service. Requests do not write it directly, and
+/// it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// The token that a client shows to the edge router, a secret that names the session: signed where a router needs it, otherwise the id of
-    /// the session and random text after a dot. Random text alone in records of earlier versions.
+    /// The token that a client shows to the edge router, a secret that names the session: signed
+    /// where a router needs it, otherwise the id of the session and random text after a dot. Random
+    /// text alone in records of earlier versions.
     pub token: String,
     pub api_session_id: Id<ApiSession>,
     pub identity_id: Id<Identity>,
@@ -29,9 +31,14 @@ impl Session {
         format!("{api_session}/{service}/{}", right.as_str())
     }
 
-    /// The id of the session that a token names; `None` for a token of an earlier version and for any other text.
+    /// The id of the session that a token names; `None` for a token of an earlier version and for
+    /// any other text.
     pub(crate) fn named_by(token: &str) -> Option<String> {
-        let opaque = || token.split_once('.').filter(|(id, secret)| !id.is_empty() && !secret.contains('.'));
+        let opaque = || {
+            token
+                .split_once('.')
+                .filter(|(id, secret)| !id.is_empty() && !secret.contains('.'))
+        };
         claimed_id(token).or_else(|| Some(opaque()?.0.to_owned()))
     }
 
@@ -44,8 +51,14 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn with_token(token: &str, api_session: &Id<ApiSession>, lookup: &dyn Lookup) -> Result<Option<Record<Self>>> {
-        let is_meant = |session: &Record<Self>| session.spec.token == token && session.spec.api_session_id == *api_session;
+    pub fn with_token(
+        token: &str,
+        api_session: &Id<ApiSession>,
+        lookup: &dyn Lookup,
+    ) -> Result<Option<Record<Self>>> {
+        let is_meant = |session: &Record<Self>| {
+            session.spec.token == token && session.spec.api_session_id == *api_session
+        };
         if let Some(id) = Self::named_by(token) {
             return Ok(lookup.find(&Id::<Self>::from_text(id))?.filter(is_meant));
         }
@@ -58,8 +71,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The ids of an identity's sessions in ascending order, without duplicates. They are found by its API sessions, of
-    /// which there may be very many.
+    /// The ids of an identity's sessions in ascending order, without duplicates. They are found by
+    /// its API sessions, of which there may be very many.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -94,18 +107,40 @@ impl Stateful for Session {
 }
 
 impl Entity for Session {
-    const KIND: Kind = Kind { name: "session", path: "sessions", noun: "session" };
+    const KIND: Kind = Kind {
+        name: "session",
+        path: "sessions",
+        noun: "session",
+    };
     const FIELDS: &'static [Field<Self>] = &[
-        // Not indexed: a token names its session. Only a filter on one of an earlier version reads all sessions.
+        // Not indexed: a token names its session. Only a filter on one of an earlier version reads
+        // all sessions.
         Field::naming("token", |r| (&r.spec.token).into(), Self::named_by),
-        Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
+        Field::indexed("apiSession", Type::Text, |r| {
+            r.spec.api_session_id.as_str().into()
+        }),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
         Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),
-        Field::inner_unique("key", Type::Text, |r| Self::key(&r.spec.api_session_id, &r.spec.service_id, r.spec.policy_type).into()),
+        Field::inner_unique("key", Type::Text, |r| {
+            Self::key(
+                &r.spec.api_session_id,
+                &r.spec.service_id,
+                r.spec.policy_type,
+            )
+            .into()
+        }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade),
-        Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
+        Reference::to::<ApiSession>(
+            "apiSession",
+            |r| vec![r.spec.api_session_id.as_str()],
+            OnDelete::Cascade,
+        ),
+        Reference::to::<Service>(
+            "service",
+            |r| vec![r.spec.service_id.as_str()],
+            OnDelete::Cascade,
+        ),
     ];
     const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
     const LINKS: &'static [&'static str] = &["route-path"];
@@ -114,7 +149,14 @@ impl Entity for Session {
     type View = View;
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { token, api_session_id, identity_id, service_id, policy_type, .. } = record.spec.clone();
+        let Self {
+            token,
+            api_session_id,
+            identity_id,
+            service_id,
+            policy_type,
+            ..
+        } = record.spec.clone();
         let (api_session, service) = (lookup.get(&api_session_id)?, lookup.get(&service_id)?);
         Ok(View {
             token,

@@ -1,12 +1,17 @@
-//! Session certificates: short-lived client certificates that edge routers accept as long as their API session lasts.
+//! Session certificates: short-lived client certificates that edge routers accept as long as their
+//! API session lasts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, value::other_certificate};
+use crate::entity::{
+    ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,
+    value::other_certificate,
+};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
-/// A certificate that was issued to the holder of an API session. Requests do not write it directly.
+/// A certificate that was issued to the holder of an API session. Requests do not write it
+/// directly.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionCertificate {
     pub api_session_id: Id<ApiSession>,
@@ -36,14 +41,23 @@ impl Stateful for SessionCertificate {
 }
 
 impl Entity for SessionCertificate {
-    const KIND: Kind = Kind { name: "apiSessionCertificate", path: "current-api-session/certificates", noun: "session certificate" };
+    const KIND: Kind = Kind {
+        name: "apiSessionCertificate",
+        path: "current-api-session/certificates",
+        noun: "session certificate",
+    };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
+        Field::indexed("apiSession", Type::Text, |r| {
+            r.spec.api_session_id.as_str().into()
+        }),
         Field::plain("subject", Type::Text, |r| (&r.spec.subject).into()),
         Field::indexed("fingerprint", Type::Text, |r| (&r.spec.fingerprint).into()),
     ];
-    const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::to::<ApiSession>(
+        "apiSession",
+        |r| vec![r.spec.api_session_id.as_str()],
+        OnDelete::Cascade,
+    )];
     const ENDS_BY: &'static [&'static str] = &["apiSession", "fingerprint"];
     const LOGGED: Logged = Logged::Nothing;
     type View = View;
@@ -53,7 +67,20 @@ impl Entity for SessionCertificate {
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
-        let Self { subject, fingerprint, certificate, valid_from, valid_to, .. } = record.spec.clone();
-        Ok(View { certificate, fingerprint, subject, valid_from, valid_to })
+        let Self {
+            subject,
+            fingerprint,
+            certificate,
+            valid_from,
+            valid_to,
+            ..
+        } = record.spec.clone();
+        Ok(View {
+            certificate,
+            fingerprint,
+            subject,
+            valid_from,
+            valid_to,
+        })
     }
 }

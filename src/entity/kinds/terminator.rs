@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, EntityRef, Field, Id, Kind, Logged, Lookup, OnDelete, Precedence, Record, Reference, Service, Stateful,
-    TransitRouter, TypedLookup,
+    EdgeRouter, Entity, EntityRef, Field, Id, Kind, Logged, Lookup, OnDelete, Precedence, Record,
+    Reference, Service, Stateful, TransitRouter, TypedLookup,
 };
 use crate::{
     error::{Error, Result},
@@ -19,7 +19,8 @@ use crate::{
 pub struct Terminator {
     /// The address that the router connects to, such as `tcp:localhost:80`.
     pub address: String,
-    /// How the router handles the address; if empty, `udp` or `transport`, depending on the address.
+    /// How the router handles the address; if empty, `udp` or `transport`, depending on the
+    /// address.
     pub binding: String,
     /// The id of an edge or transit router.
     pub router: String,
@@ -32,8 +33,8 @@ pub struct Terminator {
     /// The name of the instance, which a dialing client may ask for. It cannot be changed.
     #[serde(default)]
     pub identity: String,
-    /// The secret, in base64, that others need to host under the same instance name. It cannot be changed and is never
-    /// shown.
+    /// The secret, in base64, that others need to host under the same instance name. It cannot be
+    /// changed and is never shown.
     #[serde(default)]
     #[schemars(extend("format" = "byte"))]
     pub(crate) identity_secret: String,
@@ -68,7 +69,8 @@ pub struct View {
 }
 
 impl Terminator {
-    /// The key that all terminators of a service with the same instance name share; an index finds them by this key.
+    /// The key that all terminators of a service with the same instance name share; an index finds
+    /// them by this key.
     pub(crate) fn instance_key(&self) -> String {
         format!("{}/{}", self.service, self.identity)
     }
@@ -83,13 +85,18 @@ impl Terminator {
         }
         match lookup.find(&Id::<TransitRouter>::from_text(&self.router))? {
             Some(transit) => Ok((transit.spec.name, true)),
-            None => Err(Error::NotFound { kind: "router", id: self.router.clone(), field: None }),
+            None => Err(Error::NotFound {
+                kind: "router",
+                id: self.router.clone(),
+                field: None,
+            }),
         }
     }
 }
 
 impl Record<Terminator> {
-    /// Whether a connection made it; then it is deleted with the connection. An administrator made the others.
+    /// Whether a connection made it; then it is deleted with the connection. An administrator made
+    /// the others.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         !self.state.host_id.is_empty()
     }
@@ -100,7 +107,11 @@ impl Stateful for Terminator {
 }
 
 impl Entity for Terminator {
-    const KIND: Kind = Kind { name: "terminator", path: "terminators", noun: "terminator" };
+    const KIND: Kind = Kind {
+        name: "terminator",
+        path: "terminators",
+        noun: "terminator",
+    };
     const FIELDS: &'static [Field<Self>] = &[
         Field::plain("binding", Type::Text, |r| (&r.spec.binding).into()),
         Field::plain("address", Type::Text, |r| (&r.spec.address).into()),
@@ -108,17 +119,32 @@ impl Entity for Terminator {
         Field::plain("hostId", Type::Text, |r| (&r.state.host_id).into()),
         Field::indexed("service", Type::Text, |r| r.spec.service.as_str().into()),
         Field::indexed("router", Type::Text, |r| (&r.spec.router).into()),
-        Field::inner("instance", Type::Text, |r| (!r.spec.identity.is_empty()).then(|| r.spec.instance_key()).into()),
-        Field::asked("service.name", Type::Text, |r, lookup| lookup.get(&r.spec.service).ok().map(|s| s.spec.name).into()),
-        Field::asked("router.name", Type::Text, |r, lookup| r.spec.find_router(lookup).ok().map(|(name, _)| name).into()),
+        Field::inner("instance", Type::Text, |r| {
+            (!r.spec.identity.is_empty())
+                .then(|| r.spec.instance_key())
+                .into()
+        }),
+        Field::asked("service.name", Type::Text, |r, lookup| {
+            lookup.get(&r.spec.service).ok().map(|s| s.spec.name).into()
+        }),
+        Field::asked("router.name", Type::Text, |r, lookup| {
+            r.spec.find_router(lookup).ok().map(|(name, _)| name).into()
+        }),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Service>("service", |r| vec![r.spec.service.as_str()], OnDelete::Cascade),
+        Reference::to::<Service>(
+            "service",
+            |r| vec![r.spec.service.as_str()],
+            OnDelete::Cascade,
+        ),
         Reference::to::<EdgeRouter>("router", |r| of_kind(r, false), OnDelete::Cascade),
         Reference::to::<TransitRouter>("router", |r| of_kind(r, true), OnDelete::Cascade),
     ];
     const FIXED: &'static [&'static str] = &["identity", "identitySecret"];
-    const LOGGED: Logged = Logged::Changes { secret: &["/identitySecret"], quiet: &[] };
+    const LOGGED: Logged = Logged::Changes {
+        secret: &["/identitySecret"],
+        quiet: &[],
+    };
     type View = View;
 
     fn is_unlogged(record: &Record<Self>) -> bool {
@@ -127,25 +153,55 @@ impl Entity for Terminator {
 
     fn tidy(&mut self) {
         if self.binding.trim().is_empty() {
-            self.binding = if self.address.starts_with("udp:") { "udp" } else { "transport" }.into();
+            self.binding = if self.address.starts_with("udp:") {
+                "udp"
+            } else {
+                "transport"
+            }
+            .into();
         }
     }
 
     fn check(&self, lookup: &dyn Lookup) -> Result<()> {
-        let needed = [("service", self.service.as_str()), ("router", &self.router), ("address", &self.address)];
-        let blank = needed.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| Err(Error::invalid(*name, "must not be blank", "")));
+        let needed = [
+            ("service", self.service.as_str()),
+            ("router", &self.router),
+            ("address", &self.address),
+        ];
+        let blank = needed
+            .iter()
+            .filter(|(_, text)| text.is_empty())
+            .map(|(name, _)| Err(Error::invalid(*name, "must not be blank", "")));
         let secret = STANDARD.decode(&self.identity_secret).map(|_| ());
-        let secret = secret.map_err(|_| Error::Unparseable("identitySecret: must be base64".into()));
+        let secret =
+            secret.map_err(|_| Error::Unparseable("identitySecret: must be base64".into()));
         Error::all(blank.chain([secret]))?;
-        Error::all([lookup.get(&self.service).map(|_| ()), self.find_router(lookup).map(|_| ())])
+        Error::all([
+            lookup.get(&self.service).map(|_| ()),
+            self.find_router(lookup).map(|_| ()),
+        ])
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
-        let Self { address, binding, router, service, cost, precedence, identity, .. } = record.spec.clone();
+        let Self {
+            address,
+            binding,
+            router,
+            service,
+            cost,
+            precedence,
+            identity,
+            ..
+        } = record.spec.clone();
         let (router_name, _) = record.spec.find_router(lookup)?;
         let service = lookup.get(&service)?;
-        // A terminator that no connection made has no dynamic cost; a view that reads the cost cannot be cached.
-        let dynamic_cost = if record.is_of_a_connection() { lookup.dynamic_cost(record.id.as_str()) } else { 0 };
+        // A terminator that no connection made has no dynamic cost; a view that reads the cost
+        // cannot be cached.
+        let dynamic_cost = if record.is_of_a_connection() {
+            lookup.dynamic_cost(record.id.as_str())
+        } else {
+            0
+        };
         Ok(View {
             address,
             binding,
@@ -162,5 +218,9 @@ impl Entity for Terminator {
 }
 
 fn of_kind(record: &Record<Terminator>, transit: bool) -> Vec<&str> {
-    if record.state.is_on_transit_router == transit { vec![&record.spec.router] } else { Vec::new() }
+    if record.state.is_on_transit_router == transit {
+        vec![&record.spec.router]
+    } else {
+        Vec::new()
+    }
 }

@@ -1,5 +1,6 @@
-//! Transit routers: they carry traffic between edge routers, and nobody connects to them. The facts of the kind and its view for
-//! administrators are in `transit_router_view.rs`, which uses kinds that refer to routers.
+//! Transit routers: they carry traffic between edge routers, and nobody connects to them. The facts
+//! of the kind and its view for administrators are in `transit_router_view.rs`, which uses kinds
+//! that refer to routers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,9 +34,36 @@ impl Stateful for TransitRouter {
 impl TransitRouter {
     /// An edge router as a transit router, for lists and filters over both.
     pub(crate) fn of_edge_router(router: Record<EdgeRouter>) -> Record<Self> {
-        let Record { id, created_at, updated_at, tags, is_system, spec, state } = router;
-        let EdgeRouter { name, cost, no_traversal, disabled, .. } = spec;
-        let spec = Self { name, cost, no_traversal, disabled };
-        Record { id: Id::from_text(id.into_text()), created_at, updated_at, tags, is_system, spec, state }
+        let Record {
+            id,
+            created_at,
+            updated_at,
+            tags,
+            is_system,
+            spec,
+            state,
+        } = router;
+        let EdgeRouter {
+            name,
+            cost,
+            no_traversal,
+            disabled,
+            ..
+        } = spec;
+        let spec = Self {
+            name,
+            cost,
+            no_traversal,
+            disabled,
+        };
+        Record {
+            id: Id::from_text(id.into_text()),
+            created_at,
+            updated_at,
+            tags,
+            is_system,
+            spec,
+            state,
+        }
     }
 }

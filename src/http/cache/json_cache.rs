@@ -1,5 +1,5 @@
-//! The cache of the JSON of records, as far as the JSON is the same for every caller. Lists are concatenated from cached texts; details are
-//! sent as cached.
+//! The cache of the JSON of records, as far as the JSON is the same for every caller. Lists are
+//! concatenated from cached texts; details are sent as cached.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
@@ -41,10 +41,13 @@ impl ServiceJson {
     /// # Errors
     /// The record cannot be serialized, which is a defect.
     pub fn of(record: &Record<Service>, tx: &Read<'_>) -> Result<Self> {
-        let mut open =
-            serde_json::to_string(&detail(record, tx)?).map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
+        let mut open = serde_json::to_string(&detail(record, tx)?)
+            .map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
         open.pop();
-        Ok(Self { open, configs: record.spec.configs.clone() })
+        Ok(Self {
+            open,
+            configs: record.spec.configs.clone(),
+        })
     }
 }
 
@@ -114,13 +117,20 @@ impl JsonCache {
         }
     }
 
-    /// The present commit numbers. They must be taken before the transaction in which texts are made.
+    /// The present commit numbers. They must be taken before the transaction in which texts are
+    /// made.
     pub fn now(&self) -> Present {
-        Present { services: self.services.now(), records: self.records.now() }
+        Present {
+            services: self.services.now(),
+            records: self.records.now(),
+        }
     }
 
     /// The cached texts of these services.
-    pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<ServiceJson>>> {
+    pub fn services<'i>(
+        &self,
+        ids: impl Iterator<Item = &'i str>,
+    ) -> Vec<Option<Arc<ServiceJson>>> {
         self.services.find_all(ids)
     }
 
@@ -128,10 +138,20 @@ impl JsonCache {
     ///
     /// # Errors
     /// Those of [`ServiceJson::of`].
-    pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<ServiceJson>> {
+    pub fn service(
+        &self,
+        record: &Record<Service>,
+        tx: &Read<'_>,
+        at: Present,
+    ) -> Result<Arc<ServiceJson>> {
         let (id, text) = (record.id.as_str(), Arc::new(ServiceJson::of(record, tx)?));
         if text.open.len() <= MAX_CACHED_LENGTH {
-            self.services.insert(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
+            self.services.insert(
+                id,
+                text.clone(),
+                vec![Dependency::of_record(Service::KIND, id)],
+                at.services,
+            );
         }
         Ok(text)
     }
@@ -140,10 +160,18 @@ impl JsonCache {
     ///
     /// # Errors
     /// A record that the view needs cannot be read.
-    pub fn detail<E: Entity>(&self, record: &Record<E>, tx: &Read<'_>, at: Present) -> Result<CachedJson<Detail<E::View>>> {
+    pub fn detail<E: Entity>(
+        &self,
+        record: &Record<E>,
+        tx: &Read<'_>,
+        at: Present,
+    ) -> Result<CachedJson<Detail<E::View>>> {
         let key = key::<E>(record.id.as_str());
         let known = self.records.find(&key);
-        Ok(CachedJson(known.map_or_else(|| self.record(record, &key, tx, at), Ok)?, PhantomData))
+        Ok(CachedJson(
+            known.map_or_else(|| self.record(record, &key, tx, at), Ok)?,
+            PhantomData,
+        ))
     }
 
     /// Writes records as their kind shows them.
@@ -168,12 +196,22 @@ impl JsonCache {
         }
     }
 
-    fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
+    fn record<E: Entity>(
+        &self,
+        record: &Record<E>,
+        key: &str,
+        tx: &Read<'_>,
+        at: Present,
+    ) -> Result<Arc<Box<RawValue>>> {
         let lookup = DependencyRecorder::new(tx);
         let CachedJson(text, _) = CachedJson::of(&detail(record, &lookup)?)?;
-        if let Some(mut dependencies) = lookup.dependencies().filter(|_| text.get().len() <= MAX_CACHED_LENGTH) {
+        if let Some(mut dependencies) = lookup
+            .dependencies()
+            .filter(|_| text.get().len() <= MAX_CACHED_LENGTH)
+        {
             dependencies.push(Dependency::of_record(E::KIND, record.id.as_str()));
-            self.records.insert(key, text.clone(), dependencies, at.records);
+            self.records
+                .insert(key, text.clone(), dependencies, at.records);
         }
         Ok(text)
     }

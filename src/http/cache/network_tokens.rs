@@ -23,7 +23,8 @@ struct Claims<'c> {
     jti: String,
 }
 
-/// The last signed token and its signer. Any client may request the token, so it is signed once per key and not once per request.
+/// The last signed token and its signer. Any client may request the token, so it is signed once per
+/// key and not once per request.
 #[derive(Default)]
 pub(crate) struct NetworkTokens(Mutex<Option<(Arc<Signer>, String)>>);
 
@@ -40,8 +41,16 @@ impl NetworkTokens {
             return Ok(token.clone());
         }
         let issuer = format!("https://{address}/");
-        let claims = Claims { em: "network", iss: &issuer, sub: &issuer, aud: [AUDIENCE], jti: Uuid::new_v4().to_string() };
-        let token = signer.sign(&claims).map_err(|e| Error::Internal(format!("cannot sign the network token: {e}")))?;
+        let claims = Claims {
+            em: "network",
+            iss: &issuer,
+            sub: &issuer,
+            aud: [AUDIENCE],
+            jti: Uuid::new_v4().to_string(),
+        };
+        let token = signer
+            .sign(&claims)
+            .map_err(|e| Error::Internal(format!("cannot sign the network token: {e}")))?;
         *kept = Some((signer, token.clone()));
         Ok(token)
     }

@@ -26,7 +26,10 @@ pub struct SessionRouter {
 
 impl SessionRouter {
     fn of(common: Common) -> Self {
-        Self { urls: common.supported_protocols.clone(), common }
+        Self {
+            urls: common.supported_protocols.clone(),
+            common,
+        }
     }
 }
 
@@ -43,22 +46,37 @@ pub struct RouterCache(Cache<CachedRouter>);
 impl RouterCache {
     /// An empty cache that follows the changes of a store.
     pub fn following(store: &OpenStore) -> Self {
-        Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
+        Self(Cache::following(
+            store,
+            |kind| kind == EdgeRouter::KIND,
+            ROUTERS,
+        ))
     }
 
-    /// The present commit number. It must be taken before the transaction in which routers are read.
+    /// The present commit number. It must be taken before the transaction in which routers are
+    /// read.
     pub fn now(&self) -> CommitNumber {
         self.0.now()
     }
 
-    /// The routers with these ids, in order, without those that do not exist. The routers are cached.
+    /// The routers with these ids, in order, without those that do not exist. The routers are
+    /// cached.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn find(&self, ids: &[Arc<str>], tx: &Read<'_>, at: CommitNumber) -> Result<Vec<CachedJson<SessionRouter>>> {
+    pub fn find(
+        &self,
+        ids: &[Arc<str>],
+        tx: &Read<'_>,
+        at: CommitNumber,
+    ) -> Result<Vec<CachedJson<SessionRouter>>> {
         let mut found = Vec::with_capacity(ids.len());
         for (id, known) in ids.iter().zip(self.0.find_all(ids.iter().map(|id| &**id))) {
-            let known = if known.is_some() { known } else { self.read(id, tx, at)? };
+            let known = if known.is_some() {
+                known
+            } else {
+                self.read(id, tx, at)?
+            };
             let Some(known) = known else { continue };
             found.push(match tx.router_info(id) {
                 None => known.disconnected.clone(),
@@ -69,9 +87,19 @@ impl RouterCache {
     }
 
     fn read(&self, id: &str, tx: &Read<'_>, at: CommitNumber) -> Result<Option<Arc<CachedRouter>>> {
-        let Some(router) = tx.find(&Id::from_text(id))? else { return Ok(None) };
-        let known = Arc::new(CachedRouter { disconnected: CachedJson::of(&SessionRouter::of(Common::with(&router, None)))?, router });
-        self.0.insert(id, known.clone(), vec![Dependency::of_record(EdgeRouter::KIND, id)], at);
+        let Some(router) = tx.find(&Id::from_text(id))? else {
+            return Ok(None);
+        };
+        let known = Arc::new(CachedRouter {
+            disconnected: CachedJson::of(&SessionRouter::of(Common::with(&router, None)))?,
+            router,
+        });
+        self.0.insert(
+            id,
+            known.clone(),
+            vec![Dependency::of_record(EdgeRouter::KIND, id)],
+            at,
+        );
         Ok(Some(known))
     }
 }

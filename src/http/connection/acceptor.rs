@@ -1,8 +1,9 @@
 //! Serves REST connections in the protocol that the handshake selected.
 //!
-//! actix-web implements HTTP/1.1. HTTP/2 is implemented in `connection/http2.rs` with the library `h2`, because actix-web does not bound
-//! the memory that it holds for an HTTP/2 client. Start with [`connection_handlers`]. Invariant: a connection always ends with the
-//! listener, and the memory held for a connection is in its account.
+//! actix-web implements HTTP/1.1. HTTP/2 is implemented in `connection/http2.rs` with the library
+//! `h2`, because actix-web does not bound the memory that it holds for an HTTP/2 client. Start with
+//! [`connection_handlers`]. Invariant: a connection always ends with the listener, and the memory
+//! held for a connection is in its account.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -53,9 +54,19 @@ pub(crate) struct RestListener {
 
 impl RestListener {
     /// Answers with this dispatcher, with bounds on the bytes held for clients.
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>, patience: ConnectionLimits, bounds: MemoryBounds, stopping: Shutdown) -> Self {
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        patience: ConnectionLimits,
+        bounds: MemoryBounds,
+        stopping: Shutdown,
+    ) -> Self {
         dispatcher.end_with(stopping.clone());
-        Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
+        Self {
+            dispatcher,
+            patience,
+            ledger: MemoryLedger::new(bounds),
+            stopping,
+        }
     }
 }
 
@@ -66,16 +77,22 @@ type Connection = Guarded<Stream>;
 type App = BoxServiceFactory<(), Request, Response<BoxBody>, Response<BoxBody>, ()>;
 
 fn app(dispatcher: web::Data<Dispatcher>) -> App {
-    let app = actix_web::App::new().app_data(dispatcher).default_service(web::to(dispatch::serve));
+    let app = actix_web::App::new()
+        .app_data(dispatcher)
+        .default_service(web::to(dispatch::serve));
     let app = map_config(app.into_factory(), |()| AppConfig::default());
-    boxed::factory(app.map(Response::from).map_err(|error: actix_web::Error| error.error_response().into()))
+    boxed::factory(
+        app.map(Response::from)
+            .map_err(|error: actix_web::Error| error.error_response().into()),
+    )
 }
 
 /// The service that passes on requests whose clients wait for `100 Continue`, or answers them.
 type Expectation = BoxServiceFactory<(), Request, Request, Response<BoxBody>, ()>;
 
-/// Lets the dispatcher check the heads of such requests (RFC 9110 section 10.1.1). actix-web sends `100 Continue` for each request that is
-/// passed on. The connection of one that is not passed on is closed, because its client may send the body or leave it out.
+/// Lets the dispatcher check the heads of such requests (RFC 9110 section 10.1.1). actix-web sends
+/// `100 Continue` for each request that is passed on. The connection of one that is not passed on
+/// is closed, because its client may send the body or leave it out.
 fn expectation(dispatcher: &web::Data<Dispatcher>) -> Expectation {
     let app = app(dispatcher.clone());
     boxed::factory(fn_factory(move || {
@@ -116,14 +133,25 @@ fn head_of(request: &Request) -> Request {
 /// Makes the connection handler of each thread.
 pub(crate) fn connection_handlers(
     rest: RestListener,
-) -> impl ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> {
-    let RestListener { dispatcher, patience, ledger, stopping } = rest;
+) -> impl ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()>
+{
+    let RestListener {
+        dispatcher,
+        patience,
+        ledger,
+        stopping,
+    } = rest;
     fn_factory(move || {
         let dispatcher = web::Data::from(dispatcher.clone());
         let http1 = http1(dispatcher.clone(), patience, stopping.clone()).new_service(());
         let (http2, ledger) = (app(dispatcher).new_service(()), ledger.clone());
         async move {
-            let doors = Rc::new(ConnectionHandlers { http1: http1.await?, http2: Rc::new(http2.await?), patience, ledger });
+            let doors = Rc::new(ConnectionHandlers {
+                http1: http1.await?,
+                http2: Rc::new(http2.await?),
+                patience,
+                ledger,
+            });
             Ok(fn_service(move |accepted| {
                 let doors = doors.clone();
                 async move {
@@ -174,17 +202,31 @@ impl ConnectionHandlers {
     /// Serves a connection until it ends, in the protocol that its handshake selected.
     async fn enter(&self, AcceptedConnection { mut stream, here }: AcceptedConnection) {
         let address = stream.stream.get_ref().0.stream.peer_addr().ok();
-        let (account, unread) = (self.ledger.open(address.map(|address| network(address.ip()))), self.patience.unread);
+        let (account, unread) = (
+            self.ledger
+                .open(address.map(|address| network(address.ip()))),
+            self.patience.unread,
+        );
         prepare(&mut stream, unread);
         let is_multiplexed = stream.stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let conversation = async {
             if is_multiplexed {
-                let client = ConnectionClient { peer: peer(&stream), account: account.clone() };
+                let client = ConnectionClient {
+                    peer: peer(&stream),
+                    account: account.clone(),
+                };
                 let head = 2 * self.patience.head_bytes;
-                let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
+                let stream =
+                    Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
                 http2::serve(stream, self.http2.clone(), client, self.patience, here).await;
             } else {
-                let stream = Guarded::plain(stream, account.clone(), here, unread, self.patience.target_bytes);
+                let stream = Guarded::plain(
+                    stream,
+                    account.clone(),
+                    here,
+                    unread,
+                    self.patience.target_bytes,
+                );
                 if let Err(error) = self.http1.call((stream, address)).await {
                     tracing::debug!(%error, "a connection ended");
                 }
@@ -205,7 +247,10 @@ fn prepare(stream: &mut Stream, unread: Duration) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY cannot be set: answers may be delayed");
     }
-    if let Err(error) = set_tcp_user_timeout(socket, u32::try_from(unread.as_millis()).unwrap_or(u32::MAX)) {
+    if let Err(error) = set_tcp_user_timeout(
+        socket,
+        u32::try_from(unread.as_millis()).unwrap_or(u32::MAX),
+    ) {
         tracing::debug!(%error, "TCP_USER_TIMEOUT cannot be set: a lost client may go unnoticed");
     }
 }
@@ -213,6 +258,14 @@ fn prepare(stream: &mut Stream, unread: Duration) {
 /// The peer of a connection.
 fn peer(stream: &Stream) -> Peer {
     let (socket, tls) = stream.stream.get_ref();
-    let certificates = tls.peer_certificates().unwrap_or_default().iter().map(|certificate| certificate.clone().into_owned()).collect();
-    Peer { address: socket.stream.peer_addr().ok().map(|address| address.ip()), certificates }
+    let certificates = tls
+        .peer_certificates()
+        .unwrap_or_default()
+        .iter()
+        .map(|certificate| certificate.clone().into_owned())
+        .collect();
+    Peer {
+        address: socket.stream.peer_addr().ok().map(|address| address.ip()),
+        certificates,
+    }
 }

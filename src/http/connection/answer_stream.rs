@@ -1,7 +1,8 @@
 //! Sends an answer on an HTTP/2 stream (RFC 9113), in parts as the client reads.
 //!
-//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that was passed to `h2` and is not yet written
-//! keeps the memory of its answer in the account of the connection.
+//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that was
+//! passed to `h2` and is not yet written keeps the memory of its answer in the account of the
+//! connection.
 
 use std::{error::Error as StdError, future::poll_fn, pin::pin, sync::Arc};
 
@@ -16,7 +17,8 @@ use tokio::time::{Instant, timeout};
 
 use super::{connection_shared::ConnectionShared, memory_ledger::Hold, response_body::PART};
 
-/// Sends an answer in parts as the client reads. Progress is recorded in the hold and the connection.
+/// Sends an answer in parts as the client reads. Progress is recorded in the hold and the
+/// connection.
 ///
 /// # Errors
 /// The body fails, or the client reads nothing for too long or resets the stream.
@@ -48,25 +50,51 @@ pub(crate) async fn send(
         let Some(part) = next else { break };
         let part = part?;
         left = left.map(|left| left.saturating_sub(part.len() as u64));
-        if timeout(line.patience, give(&mut stream, part, left == Some(0), &hold)).await.map_err(|_| line.cut_off())?? {
+        if timeout(
+            line.patience,
+            give(&mut stream, part, left == Some(0), &hold),
+        )
+        .await
+        .map_err(|_| line.cut_off())??
+        {
             return Ok(());
         }
         line.moved.set(Instant::now());
         hold.took();
     }
     hold.took_all();
-    stream.send_data(Part { bytes: Bytes::new(), _hold: hold }, true)?;
+    stream.send_data(
+        Part {
+            bytes: Bytes::new(),
+            _hold: hold,
+        },
+        true,
+    )?;
     Ok(())
 }
 
-/// Sends a part as the client's flow control allows; `is_last` ends the stream. Returns whether the stream has ended.
-async fn give(stream: &mut SendStream<Part>, mut part: Bytes, is_last: bool, hold: &Arc<Hold>) -> Result<bool, h2::Error> {
+/// Sends a part as the client's flow control allows; `is_last` ends the stream. Returns whether the
+/// stream has ended.
+async fn give(
+    stream: &mut SendStream<Part>,
+    mut part: Bytes,
+    is_last: bool,
+    hold: &Arc<Hold>,
+) -> Result<bool, h2::Error> {
     while !part.is_empty() {
         stream.reserve_capacity(part.len().min(PART));
-        let Some(room) = poll_fn(|cx| stream.poll_capacity(cx)).await.transpose()? else { return Ok(true) };
+        let Some(room) = poll_fn(|cx| stream.poll_capacity(cx)).await.transpose()? else {
+            return Ok(true);
+        };
         let bytes = part.split_to(room.min(part.len()));
         let ends = is_last && part.is_empty();
-        stream.send_data(Part { bytes, _hold: hold.clone() }, ends)?;
+        stream.send_data(
+            Part {
+                bytes,
+                _hold: hold.clone(),
+            },
+            ends,
+        )?;
         if ends {
             hold.took_all();
         }
@@ -74,7 +102,8 @@ async fn give(stream: &mut SendStream<Part>, mut part: Bytes, is_last: bool, hol
     Ok(is_last)
 }
 
-/// The head of an answer for HTTP/2, without the headers that it does not allow (RFC 9113, section 8.2.2).
+/// The head of an answer for HTTP/2, without the headers that it does not allow (RFC 9113, section
+/// 8.2.2).
 fn head(reply: &Response<()>, size: BodySize) -> Result<http::Response<()>, http::Error> {
     let mut head = http::Response::builder().status(reply.status().as_u16());
     let only_1 = [CONNECTION, TRANSFER_ENCODING, UPGRADE, CONTENT_LENGTH];
@@ -84,7 +113,10 @@ fn head(reply: &Response<()>, size: BodySize) -> Result<http::Response<()>, http
         }
     }
     if !reply.headers().contains_key("date") {
-        head = head.header("date", httpdate::fmt_http_date(std::time::SystemTime::now()));
+        head = head.header(
+            "date",
+            httpdate::fmt_http_date(std::time::SystemTime::now()),
+        );
     }
     if let BodySize::Sized(bytes) = size {
         head = head.header("content-length", bytes);

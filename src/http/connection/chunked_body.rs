@@ -1,4 +1,5 @@
-//! The end of a chunked body (RFC 9112 section 7.1), found as the HTTP library finds it. No byte of the body is kept.
+//! The end of a chunked body (RFC 9112 section 7.1), found as the HTTP library finds it. No byte of
+//! the body is kept.
 
 /// The position within a chunked body.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +46,10 @@ pub(crate) enum Progress {
 
 impl Default for ChunkedBody {
     fn default() -> Self {
-        Self { part: Part::Size, left: 0 }
+        Self {
+            part: Part::Size,
+            left: 0,
+        }
     }
 }
 
@@ -55,7 +59,9 @@ impl ChunkedBody {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             if self.part == Part::Data {
-                let part = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len() - at);
+                let part = usize::try_from(self.left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len() - at);
                 self.left = self.left.saturating_sub(part as u64);
                 at += part;
                 if self.left == 0 {
@@ -130,17 +136,35 @@ mod tests {
         ];
         for body in bodies {
             for step in [1, 2, 3, 7, 100] {
-                assert_eq!(followed(&format!("{body}GET /"), step), Progress::Ended(body.len()), "{body:?} {step}");
-                assert_eq!(followed(&body[..body.len() - 1], step), Progress::Inside, "{body:?} {step}");
+                assert_eq!(
+                    followed(&format!("{body}GET /"), step),
+                    Progress::Ended(body.len()),
+                    "{body:?} {step}"
+                );
+                assert_eq!(
+                    followed(&body[..body.len() - 1], step),
+                    Progress::Inside,
+                    "{body:?} {step}"
+                );
             }
         }
     }
 
     #[test]
     fn other_bodies_are_malformed() {
-        for body in
-            ["\r\n", "x", "1\n", "1\r\nab", "1\r\na\n", "1 2\r\n", "1;\x01", "fffffffffffffffff\r\n", "0\r\n\rx", "0\r\nx\rx", "0\rx"]
-        {
+        for body in [
+            "\r\n",
+            "x",
+            "1\n",
+            "1\r\nab",
+            "1\r\na\n",
+            "1 2\r\n",
+            "1;\x01",
+            "fffffffffffffffff\r\n",
+            "0\r\n\rx",
+            "0\r\nx\rx",
+            "0\rx",
+        ] {
             assert_eq!(followed(body, 1), Progress::Malformed, "{body:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! The state shared by the parts of an HTTP/2 connection: the client, and the time of the last progress.
+//! The state shared by the parts of an HTTP/2 connection: the client, and the time of the last
+//! progress.
 
 use std::{
     cell::{Cell, RefCell},

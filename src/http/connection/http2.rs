@@ -1,9 +1,11 @@
 //! An HTTP/2 connection (RFC 9113), with the library `h2`.
 //!
-//! One task reads requests, answers them and sends the answers, so that everything ends with the connection. A request is processed once
-//! the client has read enough of the previous answers (`connection/memory_ledger.rs`). If a client reads nothing of an answer for too long,
-//! the connection is closed. Not here: sockets and TLS (`listener/`), the content of answers (`dispatch.rs`). Invariant: data that was
-//! passed to `h2` and is not yet written is held in the account of the connection.
+//! One task reads requests, answers them and sends the answers, so that everything ends with the
+//! connection. A request is processed once the client has read enough of the previous answers
+//! (`connection/memory_ledger.rs`). If a client reads nothing of an answer for too long, the
+//! connection is closed. Not here: sockets and TLS (`listener/`), the content of answers
+//! (`dispatch.rs`). Invariant: data that was passed to `h2` and is not yet written is held in the
+//! account of the connection.
 
 use std::{
     cell::{Cell, RefCell},
@@ -45,14 +47,18 @@ use super::{
 use crate::http::call::Peer;
 use crate::listener::ConnectionGuard;
 
-/// The number of malformed or excess requests that ends a connection, because each of them occupies memory in `h2`. Known clients send at
-/// most 100 requests before they receive the limit of concurrent requests.
+/// The number of malformed or excess requests that ends a connection, because each of them occupies
+/// memory in `h2`. Known clients send at most 100 requests before they receive the limit of
+/// concurrent requests.
 const REFUSALS: usize = 128;
-/// The memory of a request until its answer is sent, besides its head and the body of the answer. The stream in `h2`, the task that answers
-/// it and the head of the answer take 7.2 KiB (measured with 128 requests on each of 56 connections). The allocator keeps as much again for
-/// up to ten seconds while connections are closed and others follow (measured with 2,000 and 19,000 connections).
+/// The memory of a request until its answer is sent, besides its head and the body of the answer.
+/// The stream in `h2`, the task that answers it and the head of the answer take 7.2 KiB (measured
+/// with 128 requests on each of 56 connections). The allocator keeps as much again for up to ten
+/// seconds while connections are closed and others follow (measured with 2,000 and 19,000
+/// connections).
 const REQUEST: usize = 16 << 10;
-/// The number of requests of a connection that are started before its task yields to other connections.
+/// The number of requests of a connection that are started before its task yields to other
+/// connections.
 const BATCH: usize = 8;
 /// The memory of the connection itself. It counts while a request is in progress.
 const OPEN: usize = 48 << 10;
@@ -61,8 +67,13 @@ const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
-pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: ConnectionClient, patience: ConnectionLimits, mut here: ConnectionGuard)
-where
+pub(crate) async fn serve<T, S>(
+    stream: T,
+    service: Rc<S>,
+    client: ConnectionClient,
+    patience: ConnectionLimits,
+    mut here: ConnectionGuard,
+) where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
     S::Error: Into<Response<BoxBody>>,
@@ -81,7 +92,11 @@ where
         () = here.ends() => return,
     };
     match connection {
-        Ok(Ok(connection)) => Http2Connection::new(connection, service, client, patience).run(here).await,
+        Ok(Ok(connection)) => {
+            Http2Connection::new(connection, service, client, patience)
+                .run(here)
+                .await
+        }
         Ok(Err(error)) => tracing::debug!(%error, "the HTTP/2 handshake failed"),
         Err(_) => tracing::debug!("the HTTP/2 handshake timed out"),
     }
@@ -119,7 +134,12 @@ where
     S::Error: Into<Response<BoxBody>>,
     S::Response: Into<Response<BoxBody>>,
 {
-    fn new(connection: Connection<T, Part>, service: Rc<S>, client: ConnectionClient, patience: ConnectionLimits) -> Self {
+    fn new(
+        connection: Connection<T, Part>,
+        service: Rc<S>,
+        client: ConnectionClient,
+        patience: ConnectionLimits,
+    ) -> Self {
         let line = ConnectionShared {
             client,
             patience: patience.unread,
@@ -170,10 +190,15 @@ where
 
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut begun = 0;
-        // While there is no room, nothing is read: what the client sends stays in the socket. Requests that were read are all accepted.
+        // While there is no room, nothing is read: what the client sends stays in the socket.
+        // Requests that were read are all accepted.
         let is_paused = !self.is_leaving && self.is_paused(cx);
         loop {
-            match if is_paused { Poll::Pending } else { self.accept(cx) } {
+            match if is_paused {
+                Poll::Pending
+            } else {
+                self.accept(cx)
+            } {
                 Poll::Ready(true) => continue,
                 Poll::Ready(false) => return Poll::Ready(()),
                 Poll::Pending => {}
@@ -205,8 +230,8 @@ where
         }
     }
 
-    /// Accepts the next request. Returns false if the connection has ended. The memory of the request is held from now on, because `h2` has
-    /// already read the request.
+    /// Accepts the next request. Returns false if the connection has ended. The memory of the
+    /// request is held from now on, because `h2` has already read the request.
     fn accept(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let next = ready!(pin!(self.connection.accept()).poll(cx));
         match next {
@@ -214,7 +239,11 @@ where
                 let account = &self.line.client.account;
                 self.busy.get_or_insert_with(|| account.hold(OPEN));
                 let hold = Arc::new(account.hold(REQUEST + bytes_of(&request)));
-                self.accepted.push_back(Accepted { hold, request, respond });
+                self.accepted.push_back(Accepted {
+                    hold,
+                    request,
+                    respond,
+                });
                 return Poll::Ready(true);
             }
             Some(Err(error)) => tracing::debug!(%error, "an HTTP/2 connection ended with an error"),
@@ -225,8 +254,14 @@ where
 
     /// Starts to answer the next request. Returns false if there is none.
     fn begin(&mut self) -> bool {
-        let Some(next) = self.accepted.pop_front() else { return false };
-        self.answers.push(Box::pin(answer(self.service.clone(), self.line.clone(), next)));
+        let Some(next) = self.accepted.pop_front() else {
+            return false;
+        };
+        self.answers.push(Box::pin(answer(
+            self.service.clone(),
+            self.line.clone(),
+            next,
+        )));
         true
     }
 
@@ -267,7 +302,9 @@ where
             };
         }
         if self.busy.take().is_some() {
-            self.rest.as_mut().reset(Instant::now() + self.patience.keep_alive);
+            self.rest
+                .as_mut()
+                .reset(Instant::now() + self.patience.keep_alive);
         }
         if self.rest.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
@@ -287,8 +324,15 @@ where
 }
 
 /// Answers a request, unless the client cancels it.
-async fn answer<S>(service: Rc<S>, line: Rc<ConnectionShared>, Accepted { hold, request, mut respond }: Accepted)
-where
+async fn answer<S>(
+    service: Rc<S>,
+    line: Rc<ConnectionShared>,
+    Accepted {
+        hold,
+        request,
+        mut respond,
+    }: Accepted,
+) where
     S: Service<Request>,
     S::Error: Into<Response<BoxBody>>,
     S::Response: Into<Response<BoxBody>>,
@@ -299,7 +343,12 @@ where
         line.client.account.room().await;
         let request = translated(request, &line.client.peer, hold.clone(), awaited.clone())?;
         let _working = RequestInProgress::on(&line);
-        Some(service.call(request).await.map_or_else(Into::into, Into::into))
+        Some(
+            service
+                .call(request)
+                .await
+                .map_or_else(Into::into, Into::into),
+        )
     };
     let reply: Option<Response<BoxBody>> = {
         let mut work = pin!(work);
@@ -311,7 +360,9 @@ where
             }
         }
     };
-    let Some(reply) = reply else { return respond.send_reset(Reason::PROTOCOL_ERROR) };
+    let Some(reply) = reply else {
+        return respond.send_reset(Reason::PROTOCOL_ERROR);
+    };
     hold.keep(REQUEST);
     if let Err(error) = send(&line, respond, reply, is_head, hold).await {
         tracing::debug!(%error, "an answer could not be sent completely");
@@ -321,7 +372,12 @@ where
 /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
 fn expects_continue(request: &http::Request<RecvStream>) -> bool {
     let expected = request.headers().get(http::header::EXPECT);
-    expected.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"100-continue"))
+    expected.is_some_and(|value| {
+        value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"100-continue")
+    })
 }
 
 /// Resolves when the body is asked for, once.
@@ -342,22 +398,48 @@ fn send_continue(respond: &mut SendResponse<Part>) {
 
 /// The bytes of a request's head.
 fn bytes_of(request: &http::Request<RecvStream>) -> usize {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let body = if request.body().is_end_stream() { 0 } else { WINDOW as usize };
-    request.headers().iter().fold(target + body, |sum, (name, value)| sum + name.as_str().len() + value.len() + 64)
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    let body = if request.body().is_end_stream() {
+        0
+    } else {
+        WINDOW as usize
+    };
+    request
+        .headers()
+        .iter()
+        .fold(target + body, |sum, (name, value)| {
+            sum + name.as_str().len() + value.len() + 64
+        })
 }
 
 /// Converts the request for the dispatcher. `awaited` is notified when the body is first asked for.
-fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>, awaited: Option<Rc<Notify>>) -> Option<Request> {
+fn translated(
+    request: http::Request<RecvStream>,
+    peer: &Peer,
+    hold: Arc<Hold>,
+    awaited: Option<Rc<Notify>>,
+) -> Option<Request> {
     let (parts, body) = request.into_parts();
-    let payload = if body.is_end_stream() { Payload::None } else { Payload::Stream { payload: incoming(body, awaited) } };
+    let payload = if body.is_end_stream() {
+        Payload::None
+    } else {
+        Payload::Stream {
+            payload: incoming(body, awaited),
+        }
+    };
     let mut request = Request::with_payload(payload);
     let head = request.head_mut();
     head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
     head.uri = parts.uri.to_string().parse::<Uri>().ok()?;
     head.version = actix_http::Version::HTTP_2;
     for (name, value) in &parts.headers {
-        head.headers.append(HeaderName::from_bytes(name.as_str().as_bytes()).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?);
+        head.headers.append(
+            HeaderName::from_bytes(name.as_str().as_bytes()).ok()?,
+            HeaderValue::from_bytes(value.as_bytes()).ok()?,
+        );
     }
     request.extensions_mut().insert(peer.clone());
     request.extensions_mut().insert(hold);
@@ -366,10 +448,20 @@ fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>, 
 
 /// The body of a request as a stream.
 fn incoming(body: RecvStream, awaited: Option<Rc<Notify>>) -> BoxedPayloadStream {
-    Box::pin(stream::unfold((body, awaited), async |(mut body, mut awaited)| {
-        awaited.take().inspect(|awaited| awaited.notify_one());
-        let part = poll_fn(|cx| body.poll_data(cx)).await?;
-        let taken = part.and_then(|part| body.flow_control().release_capacity(part.len()).map(|()| part));
-        Some((taken.map_err(|error| PayloadError::Io(io::Error::other(error))), (body, awaited)))
-    }))
+    Box::pin(stream::unfold(
+        (body, awaited),
+        async |(mut body, mut awaited)| {
+            awaited.take().inspect(|awaited| awaited.notify_one());
+            let part = poll_fn(|cx| body.poll_data(cx)).await?;
+            let taken = part.and_then(|part| {
+                body.flow_control()
+                    .release_capacity(part.len())
+                    .map(|()| part)
+            });
+            Some((
+                taken.map_err(|error| PayloadError::Io(io::Error::other(error))),
+                (body, awaited),
+            ))
+        },
+    ))
 }

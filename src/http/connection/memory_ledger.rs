@@ -1,16 +1,21 @@
-//! The ledger of bytes held in memory for clients: unread answers, and incomplete heads and bodies of requests.
+//! The ledger of bytes held in memory for clients: unread answers, and incomplete heads and bodies
+//! of requests.
 //!
 //! Each connection has an [`Account`], each held item a [`Hold`]. There are two bounds.
 //!
-//! The first bound is for unread answers on one connection. Above it, no request of the connection is started until the client has read.
+//! The first bound is for unread answers on one connection. Above it, no request of the connection
+//! is started until the client has read.
 //!
-//! The second bound is for all connections together. Every client may use seven eighths of it. Above that share, connections that hold
-//! memory are closed, first those whose clients have not read for the longest time, until the others hold at most three quarters of the
-//! bound. A closed connection keeps its memory until its task runs. No connection starts a request before there is room again
-//! ([`Account::total_room`]). The last eighth is reserved for clients that have read a whole answer on their connection.
+//! The second bound is for all connections together. Every client may use seven eighths of it.
+//! Above that share, connections that hold memory are closed, first those whose clients have not
+//! read for the longest time, until the others hold at most three quarters of the bound. A closed
+//! connection keeps its memory until its task runs. No connection starts a request before there is
+//! room again ([`Account::total_room`]). The last eighth is reserved for clients that have read a
+//! whole answer on their connection.
 //!
-//! Not here: reading and writing (`connection/guard.rs`, `connection/http2.rs`), the order of waiting connections
-//! (`connection/waiters.rs`). Invariant: the sums of an account are those of its holds, and the sum of the ledger is that of its accounts.
+//! Not here: reading and writing (`connection/guard.rs`, `connection/http2.rs`), the order of
+//! waiting connections (`connection/waiters.rs`). Invariant: the sums of an account are those of
+//! its holds, and the sum of the ledger is that of its accounts.
 
 use std::{
     collections::HashMap,
@@ -84,7 +89,11 @@ impl MemoryLedger {
             held: AtomicUsize::new(0),
             next: AtomicU64::new(0),
             accounts: Mutex::default(),
-            last_search: Mutex::new(LastSearch { at: None, logged_at: None, cut: 0 }),
+            last_search: Mutex::new(LastSearch {
+                at: None,
+                logged_at: None,
+                cut: 0,
+            }),
             waiters: Waiters::default(),
             readers: Waiters::default(),
         }))
@@ -113,15 +122,27 @@ impl MemoryLedger {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Closes connections until the others hold at most 3/4 of the total, first those whose clients have not read for the longest time.
-    /// Does nothing if the connections that are not being closed hold less than the part of the total that every client may use.
+    /// Closes connections until the others hold at most 3/4 of the total, first those whose clients
+    /// have not read for the longest time. Does nothing if the connections that are not being
+    /// closed hold less than the part of the total that every client may use.
     fn make_room(&self) {
-        let Some(mut last_search) = self.0.last_search.try_lock() else { return };
-        if last_search.at.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
+        let Some(mut last_search) = self.0.last_search.try_lock() else {
+            return;
+        };
+        if last_search
+            .at
+            .is_some_and(|at| at.elapsed() < SEARCH_INTERVAL)
+        {
             return;
         }
         last_search.at = Some(Instant::now());
-        let known: Vec<Arc<State>> = self.0.accounts.lock().values().filter_map(Weak::upgrade).collect();
+        let known: Vec<Arc<State>> = self
+            .0
+            .accounts
+            .lock()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
         let mut holding: Vec<(u64, usize, Arc<State>)> = known
             .into_iter()
             .filter(|state| !state.is_cut.load(Relaxed) && state.held.load(Relaxed) > 0)
@@ -141,7 +162,10 @@ impl MemoryLedger {
             state.cut.notify_one();
             last_search.cut += 1;
         }
-        if last_search.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_INTERVAL) {
+        if last_search
+            .logged_at
+            .is_none_or(|logged_at| logged_at.elapsed() >= LOG_INTERVAL)
+        {
             let bound = self.0.bounds.total;
             tracing::warn!(
                 connections = last_search.cut,
@@ -177,7 +201,11 @@ struct State {
 impl Account {
     /// Adds held bytes that are not part of an answer.
     pub(crate) fn hold(&self, bytes: usize) -> Hold {
-        let hold = Hold { account: self.clone(), kept: AtomicUsize::new(0), answer: AtomicUsize::new(0) };
+        let hold = Hold {
+            account: self.clone(),
+            kept: AtomicUsize::new(0),
+            answer: AtomicUsize::new(0),
+        };
         hold.keep(bytes);
         hold
     }
@@ -197,12 +225,20 @@ impl Account {
     /// Whether the bound of all connections has room for another request.
     pub(crate) fn has_total_room(&self) -> bool {
         let Accounts { held, bounds, .. } = &*self.0.ledger.0;
-        held.load(Relaxed) < if self.reads() { bounds.total } else { bounds.shared() }
+        held.load(Relaxed)
+            < if self.reads() {
+                bounds.total
+            } else {
+                bounds.shared()
+            }
     }
 
-    /// Waits until the bound of all connections has room for another request. Closes connections to make room, possibly this one.
+    /// Waits until the bound of all connections has room for another request. Closes connections to
+    /// make room, possibly this one.
     pub(crate) async fn total_room(&self) {
-        let Accounts { waiters, readers, .. } = &*self.0.ledger.0;
+        let Accounts {
+            waiters, readers, ..
+        } = &*self.0.ledger.0;
         let waiter = if self.reads() { readers } else { waiters }.join(self.0.network);
         while !self.has_total_room() {
             self.0.ledger.make_room();
@@ -227,7 +263,13 @@ impl Account {
     }
 
     fn change(&self, old: usize, new: usize) {
-        let Accounts { held, bounds, waiters, readers, .. } = &*self.0.ledger.0;
+        let Accounts {
+            held,
+            bounds,
+            waiters,
+            readers,
+            ..
+        } = &*self.0.ledger.0;
         if new > old {
             let more = new - old;
             if self.0.held.fetch_add(more, Relaxed) == 0 {
@@ -307,7 +349,10 @@ mod tests {
     use super::*;
 
     fn ledger() -> MemoryLedger {
-        MemoryLedger::new(MemoryBounds { each: 100, total: 800 })
+        MemoryLedger::new(MemoryBounds {
+            each: 100,
+            total: 800,
+        })
     }
 
     #[test]
@@ -316,12 +361,33 @@ mod tests {
         let (one, other) = (ledger.open(None), ledger.open(None));
         let holds = [one.hold(10), one.hold(20), other.hold(30)];
         holds[0].answer(50);
-        assert_eq!((ledger.0.held.load(Relaxed), one.0.held.load(Relaxed), one.0.unread.load(Relaxed)), (110, 80, 50));
+        assert_eq!(
+            (
+                ledger.0.held.load(Relaxed),
+                one.0.held.load(Relaxed),
+                one.0.unread.load(Relaxed)
+            ),
+            (110, 80, 50)
+        );
         holds[0].answer(5);
         holds[1].keep(1);
-        assert_eq!((ledger.0.held.load(Relaxed), one.0.held.load(Relaxed), one.0.unread.load(Relaxed)), (46, 16, 5));
+        assert_eq!(
+            (
+                ledger.0.held.load(Relaxed),
+                one.0.held.load(Relaxed),
+                one.0.unread.load(Relaxed)
+            ),
+            (46, 16, 5)
+        );
         drop(holds);
-        assert_eq!((ledger.0.held.load(Relaxed), one.0.held.load(Relaxed), one.0.unread.load(Relaxed)), (0, 0, 0));
+        assert_eq!(
+            (
+                ledger.0.held.load(Relaxed),
+                one.0.held.load(Relaxed),
+                one.0.unread.load(Relaxed)
+            ),
+            (0, 0, 0)
+        );
         drop((one, other));
         assert!(ledger.0.accounts.lock().is_empty());
     }
@@ -330,7 +396,10 @@ mod tests {
     fn reading_makes_room() {
         let account = ledger().open(None);
         let holds = [account.hold(500), account.hold(0)];
-        assert!(account.room().now_or_never().is_some(), "bytes that are not an answer must not count");
+        assert!(
+            account.room().now_or_never().is_some(),
+            "bytes that are not an answer must not count"
+        );
         holds[1].answer(100);
         let mut waits = Box::pin(account.room());
         assert!((&mut waits).now_or_never().is_none());
@@ -343,12 +412,19 @@ mod tests {
         let ledger = ledger();
         let accounts: Vec<Account> = (0..3).map(|_| ledger.open(None)).collect();
         let held = accounts[0].hold(700);
-        let mut waiting = Box::pin(async { tokio::join!(accounts[1].total_room(), accounts[2].total_room()) });
+        let mut waiting =
+            Box::pin(async { tokio::join!(accounts[1].total_room(), accounts[2].total_room()) });
         assert!(!accounts[1].has_total_room() && (&mut waiting).now_or_never().is_none());
-        assert!(accounts[0].is_cut().now_or_never().is_some() && accounts[1].is_cut().now_or_never().is_none());
+        assert!(
+            accounts[0].is_cut().now_or_never().is_some()
+                && accounts[1].is_cut().now_or_never().is_none()
+        );
         held.keep(699);
         // `join!` may poll the second future before the first one wakes it.
-        assert!((&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(), "a woken waiter must wake the next one");
+        assert!(
+            (&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(),
+            "a woken waiter must wake the next one"
+        );
     }
 
     #[tokio::test]
@@ -370,7 +446,10 @@ mod tests {
         let ledger = ledger();
         let accounts: Vec<Account> = (0..8).map(|_| ledger.open(None)).collect();
         let held: Vec<Hold> = accounts.iter().map(|account| account.hold(87)).collect();
-        accounts.iter().zip([5, 1, 6, 2, 7, 8, 9, 10]).for_each(|(account, since)| account.0.since.store(since, Relaxed));
+        accounts
+            .iter()
+            .zip([5, 1, 6, 2, 7, 8, 9, 10])
+            .for_each(|(account, since)| account.0.since.store(since, Relaxed));
         let is_cut = |account: &Account| account.is_cut().now_or_never().is_some();
         assert!(!accounts.iter().any(is_cut));
         held[4].answer(9);
@@ -379,6 +458,9 @@ mod tests {
         let idle = ledger.open(None);
         std::thread::sleep(2 * SEARCH_INTERVAL);
         held[4].answer(10);
-        assert!(!is_cut(&idle) && !accounts.iter().any(is_cut), "memory that is being freed must not count");
+        assert!(
+            !is_cut(&idle) && !accounts.iter().any(is_cut),
+            "memory that is being freed must not count"
+        );
     }
 }

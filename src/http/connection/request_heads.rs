@@ -1,7 +1,9 @@
-//! Heads of HTTP/2 requests while they arrive. `h2` bounds the content of complete heads; this module bounds the length of an incomplete
-//! head and counts the received bytes of incomplete heads and frames.
+//! Heads of HTTP/2 requests while they arrive. `h2` bounds the content of complete heads; this
+//! module bounds the length of an incomplete head and counts the received bytes of incomplete heads
+//! and frames.
 
-/// Tracks the frames of a client (RFC 9113, section 4.1) and adds up the lengths of those of one head: HEADERS and its CONTINUATIONs.
+/// Tracks the frames of a client (RFC 9113, section 4.1) and adds up the lengths of those of one
+/// head: HEADERS and its CONTINUATIONs.
 pub(crate) struct Heads {
     /// Bytes to skip until the next frame begins: at first the preface (section 3.4).
     ahead: usize,
@@ -27,13 +29,25 @@ impl Heads {
 
     /// For a new connection; `limit` is the maximum bytes of a head.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, limit }
+        Self {
+            ahead: Self::PREFACE,
+            begun: Vec::with_capacity(Self::BEGINNING),
+            head: 0,
+            is_open: false,
+            is_head: false,
+            come: 0,
+            limit,
+        }
     }
 
     /// Processes received bytes. Returns false if a head is too long.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
-            let wanted = if self.ahead > 0 { self.ahead } else { Self::BEGINNING - self.begun.len() };
+            let wanted = if self.ahead > 0 {
+                self.ahead
+            } else {
+                Self::BEGINNING - self.begun.len()
+            };
             let (part, rest) = bytes.split_at(wanted.min(bytes.len()));
             bytes = rest;
             if self.ahead > 0 {
@@ -89,7 +103,16 @@ mod tests {
 
     #[test]
     fn heads_join_their_frames() {
-        let fits = [vec![0; 24], frame(4, 6), frame(1, 600), frame(9, 400), frame(0, 5000), frame(1, 1000), frame(8, 4)].concat();
+        let fits = [
+            vec![0; 24],
+            frame(4, 6),
+            frame(1, 600),
+            frame(9, 400),
+            frame(0, 5000),
+            frame(1, 1000),
+            frame(8, 4),
+        ]
+        .concat();
         let long = [fits.clone(), frame(1, 600), frame(9, 401)].concat();
         for step in [1, 2, 8, 9, 10, 599, 10_000] {
             let taken = |bytes: &[u8]| {
@@ -114,7 +137,10 @@ mod tests {
         };
         assert_eq!(unfinished(&[vec![0; 24], frame(1, 60)].concat()), 0);
         let data = frame(0, 300);
-        assert_eq!((unfinished(&data[..109]), unfinished(&data[109..])), (100, 0));
+        assert_eq!(
+            (unfinished(&data[..109]), unfinished(&data[109..])),
+            (100, 0)
+        );
         assert_eq!(unfinished(&open(1, 200)), 200);
         let next = frame(9, 100);
         assert_eq!((unfinished(&next[..59]), unfinished(&next[59..])), (250, 0));

@@ -1,12 +1,15 @@
 //! Request targets as scripts send them: `?filter=name="web"` with literal quotation marks.
 //!
-//! RFC 3986 requires such characters to be percent-encoded. Common servers accept them literally, but actix-web answers 400. They are
-//! therefore encoded before actix-web reads them, and only in request lines. To find the next request line, the guard reads each head to
-//! its end and skips the body, by its `content-length` or by its chunks. If a head gives the length of its body in a malformed or ambiguous
-//! way, nothing on the connection is checked after this head. Invariant: no byte of a header or a body is changed.
+//! RFC 3986 requires such characters to be percent-encoded. Common servers accept them literally,
+//! but actix-web answers 400. They are therefore encoded before actix-web reads them, and only in
+//! request lines. To find the next request line, the guard reads each head to its end and skips the
+//! body, by its `content-length` or by its chunks. If a head gives the length of its body in a
+//! malformed or ambiguous way, nothing on the connection is checked after this head. Invariant: no
+//! byte of a header or a body is changed.
 //!
-//! actix-web answers 400 without a body to a target that is longer than its type for them. The guard passes on only the beginning of such a
-//! target, which is longer than the limit, so that the dispatcher answers with an error.
+//! actix-web answers 400 without a body to a target that is longer than its type for them. The
+//! guard passes on only the beginning of such a target, which is longer than the limit, so that the
+//! dispatcher answers with an error.
 
 use super::chunked_body::{ChunkedBody, Progress};
 
@@ -52,7 +55,18 @@ impl TargetGuard {
     /// For a new connection; `limit` is the maximum bytes of a target.
     pub(crate) fn new(limit: usize) -> Self {
         let (at, header) = (Position::Line, Vec::new());
-        Self { at, spaces: 0, target: 0, dropped: 0, limit, header, length: None, is_chunked: false, is_odd: false, come: 0 }
+        Self {
+            at,
+            spaces: 0,
+            target: 0,
+            dropped: 0,
+            limit,
+            header,
+            length: None,
+            is_chunked: false,
+            is_odd: false,
+            come: 0,
+        }
     }
 
     /// Processes received bytes. Returns their replacement, if they must be changed.
@@ -60,10 +74,16 @@ impl TargetGuard {
         let mut encoded: Option<Vec<u8>> = None;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let line = || rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+            let line = || {
+                rest.iter()
+                    .position(|byte| *byte == b'\n')
+                    .map_or(rest.len(), |end| end + 1)
+            };
             let part = match &mut self.at {
                 Position::Line | Position::Headers => line(),
-                Position::Body(length) => usize::try_from(*length).map_or(rest.len(), |length| length.min(rest.len())),
+                Position::Body(length) => {
+                    usize::try_from(*length).map_or(rest.len(), |length| length.min(rest.len()))
+                }
                 Position::Chunks(body) => match body.take(rest) {
                     Progress::Inside => rest.len(),
                     Progress::Ended(at) => {
@@ -81,7 +101,9 @@ impl TargetGuard {
             if matches!(self.at, Position::Line) {
                 self.begin(part, bytes.len() - rest.len(), bytes, &mut encoded);
             } else {
-                encoded.iter_mut().for_each(|encoded| encoded.extend_from_slice(part));
+                encoded
+                    .iter_mut()
+                    .for_each(|encoded| encoded.extend_from_slice(part));
                 self.advance(part);
             }
             rest = behind;
@@ -139,7 +161,11 @@ impl TargetGuard {
         match self.at {
             Position::Body(length) => {
                 let left = length.saturating_sub(part.len() as u64);
-                self.at = if left > 0 { Position::Body(left) } else { Position::Line };
+                self.at = if left > 0 {
+                    Position::Body(left)
+                } else {
+                    Position::Line
+                };
             }
             Position::Headers => {
                 self.come += part.len();
@@ -158,8 +184,15 @@ impl TargetGuard {
 
     /// Processes a header; an empty one ends the head.
     fn note(&mut self, header: &[u8], is_whole: bool) {
-        let name = header.split(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
-        let value = header.get(name.len() + 1..).unwrap_or_default().trim_ascii();
+        let name = header
+            .split(|byte| *byte == b':')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii();
+        let value = header
+            .get(name.len() + 1..)
+            .unwrap_or_default()
+            .trim_ascii();
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         if header.is_empty() {
             let (length, is_chunked) = (self.length.take(), std::mem::take(&mut self.is_chunked));
@@ -172,7 +205,8 @@ impl TargetGuard {
             };
             self.come = 0;
         } else if is("content-length") {
-            let digits = Some(value).filter(|value| is_whole && value.iter().all(u8::is_ascii_digit));
+            let digits =
+                Some(value).filter(|value| is_whole && value.iter().all(u8::is_ascii_digit));
             let length = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
             self.is_odd |= length.is_none() || self.length.is_some();
             self.length = length;
@@ -180,7 +214,8 @@ impl TargetGuard {
             self.is_odd |= !is_whole || self.is_chunked || !value.eq_ignore_ascii_case(b"chunked");
             self.is_chunked = true;
         } else if is("upgrade") {
-            // actix-web reads everything behind the head of a WebSocket as its data, and ignores other upgrades.
+            // actix-web reads everything behind the head of a WebSocket as its data, and ignores
+            // other upgrades.
             self.is_odd |= !is_whole || value.eq_ignore_ascii_case(b"websocket");
         } else {
             // A continuation line is obsolete and must not be sent.
@@ -192,9 +227,13 @@ impl TargetGuard {
 /// The bytes of a percent-encoded character.
 const ENCODED: usize = 3;
 
-/// Whether a character must be percent-encoded in a target (RFC 3986) but is sent literally by clients.
+/// Whether a character must be percent-encoded in a target (RFC 3986) but is sent literally by
+/// clients.
 fn is_unfit(byte: u8) -> bool {
-    matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..)
+    matches!(
+        byte,
+        b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..
+    )
 }
 
 #[cfg(test)]
@@ -203,7 +242,11 @@ mod tests {
 
     fn taken(text: &str, step: usize) -> String {
         let mut targets = TargetGuard::new(100);
-        let taken = text.as_bytes().chunks(step).flat_map(|part| targets.take(part).unwrap_or_else(|| part.to_vec())).collect();
+        let taken = text
+            .as_bytes()
+            .chunks(step)
+            .flat_map(|part| targets.take(part).unwrap_or_else(|| part.to_vec()))
+            .collect();
         String::from_utf8(taken).unwrap()
     }
 
@@ -211,13 +254,15 @@ mod tests {
     fn only_targets_are_encoded() {
         let body = "GET /\"c\" HTTP/1.1\r\n\r\n<>";
         let second = "\r\nGET /ä<>?{|}^`\\ HTTP/1.1\ncookie: \"\n\nGET /\" HTTP/1.1\r\n\r\n";
-        let first = format!("POST /a?x=\"b\" HTTP/1.1\r\nx: \"y\"\r\nContent-Length: {}\r\n\r\n", body.len());
-        let sent = format!("{first}{body}{second}");
-        let wanted = sent.replacen("x=\"b\"", "x=%22b%22", 1).replacen("/ä<>?{|}^`\\", "/%C3%A4%3C%3E?%7B%7C%7D%5E%60%5C", 1).replacen(
-            "GET /\" H",
-            "GET /%22 H",
-            1,
+        let first = format!(
+            "POST /a?x=\"b\" HTTP/1.1\r\nx: \"y\"\r\nContent-Length: {}\r\n\r\n",
+            body.len()
         );
+        let sent = format!("{first}{body}{second}");
+        let wanted = sent
+            .replacen("x=\"b\"", "x=%22b%22", 1)
+            .replacen("/ä<>?{|}^`\\", "/%C3%A4%3C%3E?%7B%7C%7D%5E%60%5C", 1)
+            .replacen("GET /\" H", "GET /%22 H", 1);
         for step in [1, 2, 3, 7, 64, 1000] {
             assert_eq!(taken(&sent, step), wanted, "{step} bytes at a time");
         }
@@ -251,10 +296,17 @@ mod tests {
     fn targets_behind_chunks_are_encoded() {
         let next = "GET /\" HTTP/1.1\r\n\r\n";
         let chunks = "5\r\nGET /\r\n2;x=\"y\"\r\n\"\n\r\n0\r\nx: <\r\n\r\n";
-        for header in ["Transfer-Encoding: chunked", "upgrade: h2c\r\ntransfer-encoding:\tCHUNKED "] {
+        for header in [
+            "Transfer-Encoding: chunked",
+            "upgrade: h2c\r\ntransfer-encoding:\tCHUNKED ",
+        ] {
             let sent = format!("POST /b HTTP/1.1\r\n{header}\r\n\r\n{chunks}{next}{next}");
             for step in [1, 2, 3, 7, 64, 1000] {
-                assert_eq!(taken(&sent, step), sent.replace("/\" ", "/%22 "), "{header}, {step} bytes at a time");
+                assert_eq!(
+                    taken(&sent, step),
+                    sent.replace("/\" ", "/%22 "),
+                    "{header}, {step} bytes at a time"
+                );
             }
         }
     }
@@ -263,16 +315,30 @@ mod tests {
     fn long_targets_are_cut_off() {
         let rest = " HTTP/1.1\r\nx: y\r\n\r\nGET /\" HTTP/1.1\r\n\r\n";
         let wanted = rest.replace("/\"", "/%22");
-        for (target, cut) in [("a".repeat(300), "a".repeat(101)), ("\"".repeat(300), "%22".repeat(34)), ("a".repeat(101), "a".repeat(101))]
-        {
+        for (target, cut) in [
+            ("a".repeat(300), "a".repeat(101)),
+            ("\"".repeat(300), "%22".repeat(34)),
+            ("a".repeat(101), "a".repeat(101)),
+        ] {
             for step in [1, 7, 64, 1000] {
-                assert_eq!(taken(&format!("GET {target}{rest}"), step), format!("GET {cut}{wanted}"), "{step} bytes at a time");
+                assert_eq!(
+                    taken(&format!("GET {target}{rest}"), step),
+                    format!("GET {cut}{wanted}"),
+                    "{step} bytes at a time"
+                );
             }
         }
         let mut targets = TargetGuard::new(100);
         targets.take(b"GET /");
         let part = vec![b'a'; 1 << 20];
         assert!((0..8).all(|_| targets.take(&part).is_some() && !targets.is_endless()));
-        assert_eq!((targets.take(&part), targets.is_endless(), targets.unfinished()), (Some(Vec::new()), true, 105));
+        assert_eq!(
+            (
+                targets.take(&part),
+                targets.is_endless(),
+                targets.unfinished()
+            ),
+            (Some(Vec::new()), true, 105)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The body of an answer. The body is passed to the HTTP library in small parts, so that the library copies no more than it can send.
+//! The body of an answer. The body is passed to the HTTP library in small parts, so that the
+//! library copies no more than it can send.
 
 use std::{
     error::Error as StdError,
@@ -28,7 +29,11 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A body and its hold.
     pub(crate) fn new(body: BoxBody, hold: Option<Arc<Hold>>) -> Self {
-        Self { body, rest: Bytes::new(), hold }
+        Self {
+            body,
+            rest: Bytes::new(),
+            hold,
+        }
     }
 }
 
@@ -39,7 +44,10 @@ impl MessageBody for Outgoing {
         self.body.size()
     }
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let this = self.get_mut();
         while this.rest.is_empty() {
             match ready!(Pin::new(&mut this.body).poll_next(cx)).transpose()? {
@@ -65,13 +73,21 @@ mod tests {
 
     #[test]
     fn bodies_go_out_in_parts() {
-        let hold = Arc::new(MemoryLedger::new(MemoryBounds { each: 1, total: 1 << 30 }).open(None).hold(0));
+        let hold = Arc::new(
+            MemoryLedger::new(MemoryBounds {
+                each: 1,
+                total: 1 << 30,
+            })
+            .open(None)
+            .hold(0),
+        );
         let mut body = Outgoing::new(BoxBody::new(Bytes::from(vec![7; 2 * PART + 1])), Some(hold));
         assert_eq!(body.size(), BodySize::Sized(2 * PART as u64 + 1));
-        let mut next = || match Pin::new(&mut body).poll_next(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Some(Ok(part))) => part.len(),
-            _ => 0,
-        };
+        let mut next =
+            || match Pin::new(&mut body).poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(Ok(part))) => part.len(),
+                _ => 0,
+            };
         assert_eq!([next(), next(), next(), next()], [PART, PART, 1, 0]);
     }
 }

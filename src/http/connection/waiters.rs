@@ -1,8 +1,10 @@
 //! Connections that wait for room in the memory of all connections.
 //!
-//! Waiting connections are notified in round-robin order over the networks of their clients, and within a network in the order in which
-//! they began to wait. Many connections from one network therefore mainly delay each other. Not here: how much room there is
-//! (`connection/memory_ledger.rs`). Invariant: a network is in `turns` exactly if it is in `waiting`, and it is in `turns` once.
+//! Waiting connections are notified in round-robin order over the networks of their clients, and
+//! within a network in the order in which they began to wait. Many connections from one network
+//! therefore mainly delay each other. Not here: how much room there is
+//! (`connection/memory_ledger.rs`). Invariant: a network is in `turns` exactly if it is in
+//! `waiting`, and it is in `turns` once.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -60,7 +62,12 @@ impl Waiters {
         queues.next += 1;
         let notify = Arc::<Notify>::default();
         queues.enter(network, number, notify.clone());
-        Waiter { waiters: self.clone(), network, number, notify }
+        Waiter {
+            waiters: self.clone(),
+            network,
+            number,
+            notify,
+        }
     }
 
     /// Notifies the next connection.
@@ -86,9 +93,13 @@ impl Waiter {
         self.notify.notified().await;
     }
 
-    /// Waits again after a notification. The connection stays before those of its network that began to wait later.
+    /// Waits again after a notification. The connection stays before those of its network that
+    /// began to wait later.
     pub(crate) fn rejoin(&self) {
-        self.waiters.0.lock().enter(self.network, self.number, self.notify.clone());
+        self.waiters
+            .0
+            .lock()
+            .enter(self.network, self.number, self.notify.clone());
     }
 }
 
@@ -116,7 +127,9 @@ mod tests {
         let mut called = Vec::new();
         for _ in waiting {
             waiters.call_next();
-            called.extend((0..waiting.len()).filter(|n| waiting[*n].called().now_or_never().is_some()));
+            called.extend(
+                (0..waiting.len()).filter(|n| waiting[*n].called().now_or_never().is_some()),
+            );
         }
         called
     }
@@ -124,11 +137,18 @@ mod tests {
     #[test]
     fn networks_take_turns() {
         let waiters = Waiters::default();
-        let waiting: Vec<Waiter> = [1, 1, 1, 2, 3, 3].into_iter().map(|last| waiters.join(network(last))).collect();
+        let waiting: Vec<Waiter> = [1, 1, 1, 2, 3, 3]
+            .into_iter()
+            .map(|last| waiters.join(network(last)))
+            .collect();
         assert_eq!(calls(&waiters, &waiting), [0, 3, 4, 1, 5, 2]);
         waiting[2].rejoin();
         waiting[0].rejoin();
-        assert_eq!(calls(&waiters, &waiting), [0, 2], "a connection keeps its place in its network");
+        assert_eq!(
+            calls(&waiters, &waiting),
+            [0, 2],
+            "a connection keeps its place in its network"
+        );
     }
 
     #[test]
@@ -136,7 +156,9 @@ mod tests {
         let waiters = Waiters::default();
         let [first, second, third] = [1, 1, 2].map(|last| waiters.join(network(last)));
         drop(first);
-        assert!(second.called().now_or_never().is_some() && third.called().now_or_never().is_none());
+        assert!(
+            second.called().now_or_never().is_some() && third.called().now_or_never().is_none()
+        );
         drop(second);
         assert!(third.called().now_or_never().is_some());
         drop(third);

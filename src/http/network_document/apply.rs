@@ -74,22 +74,29 @@ pub(crate) struct Applied {
     pub assertions: Vec<(String, Assertion)>,
 }
 
-/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits. Reads all these
-/// records, which takes too long for a job of the writer.
+/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`]
+/// hexadecimal digits. Reads all these records, which takes too long for a job of the writer.
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &RequestedNetwork) -> Result<String> {
+pub(crate) fn tag(
+    kinds: &DeclaredKinds,
+    read: &Read<'_>,
+    wanted: &RequestedNetwork,
+) -> Result<String> {
     let mut sum = Context::new(&SHA256);
     let mut add = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| {
-        let bytes = value().map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))?;
+        let bytes = value()
+            .map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))?;
         sum.update(&(bytes.len() as u64).to_be_bytes());
         sum.update(&bytes);
         Ok(())
     };
     add(&|| serde_json::to_vec(&(&wanted.network, wanted.prune, wanted.max_deletions)))?;
     for one in kinds.all() {
-        (one.each)(read, &mut |record| add(&|| serde_json::to_vec(&(one.kind.name, &record.id, &record.draft))))?;
+        (one.each)(read, &mut |record| {
+            add(&|| serde_json::to_vec(&(one.kind.name, &record.id, &record.draft)))
+        })?;
     }
     let digits = HEXLOWER.encode(sum.finish().as_ref());
     Ok(digits.chars().take(TAG_DIGITS).collect())
@@ -98,21 +105,42 @@ pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &RequestedNetw
 /// Applies the document.
 ///
 /// # Errors
-/// An object breaks a rule (the error names its place), or too many objects would be deleted. The caller must then roll back the transaction.
-pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwork) -> Result<Applied> {
+/// An object breaks a rule (the error names its place), or too many objects would be deleted. The
+/// caller must then roll back the transaction.
+pub(crate) fn apply(
+    kinds: &DeclaredKinds,
+    change: &Change<'_, '_>,
+    wanted: &RequestedNetwork,
+) -> Result<Applied> {
     let mut objects = write(kinds, change, &wanted.network)?;
     if wanted.prune {
         let pruned = prune(kinds, change, wanted)?;
-        // The deletion of an object may have deleted or changed objects of the document that refer to it.
+        // The deletion of an object may have deleted or changed objects of the document that refer
+        // to it.
         if !pruned.is_empty() && !write(kinds, change, &wanted.network)?.is_empty() {
-            return Err(Error::invalid("prune", "an object of the file refers to an object that would be deleted", ""));
+            return Err(Error::invalid(
+                "prune",
+                "an object of the file refers to an object that would be deleted",
+                "",
+            ));
         }
         objects.extend(pruned);
     }
     let names = DeclaredNames::of(kinds, change);
-    let texts = wanted.network.get(ASSERTIONS).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
-    let assertions = texts.enumerate().map(|(at, text)| Ok((text.to_owned(), assertion::parse(&names, at, text)?)));
-    Ok(Applied { objects, assertions: assertions.collect::<Result<_>>()? })
+    let texts = wanted
+        .network
+        .get(ASSERTIONS)
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str);
+    let assertions = texts
+        .enumerate()
+        .map(|(at, text)| Ok((text.to_owned(), assertion::parse(&names, at, text)?)));
+    Ok(Applied {
+        objects,
+        assertions: assertions.collect::<Result<_>>()?,
+    })
 }
 
 fn items<'w>(network: &'w Map<String, Json>, of: &DeclaredKind) -> Option<&'w Vec<Json>> {
@@ -124,7 +152,11 @@ fn name_of(item: &Json) -> &str {
 }
 
 /// Creates and updates objects.
-fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, Json>) -> Result<Vec<ObjectChange>> {
+fn write(
+    kinds: &DeclaredKinds,
+    change: &Change<'_, '_>,
+    network: &Map<String, Json>,
+) -> Result<Vec<ObjectChange>> {
     let names = DeclaredNames::of(kinds, change);
     let mut objects = Vec::new();
     for one in kinds.all() {
@@ -135,16 +167,29 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
             if !seen.insert(name) {
                 return Err(Error::invalid(place, "occurs twice in the file", name));
             }
-            objects.extend(put(one, &names, change, item).map_err(|error| in_place(&place, error))?);
+            objects
+                .extend(put(one, &names, change, item).map_err(|error| in_place(&place, error))?);
         }
     }
     Ok(objects)
 }
 
 /// Creates or updates one object. Does nothing if the object already agrees with the document.
-fn put(of: &DeclaredKind, names: &DeclaredNames<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
+fn put(
+    of: &DeclaredKind,
+    names: &DeclaredNames<'_>,
+    change: &Change<'_, '_>,
+    item: &Json,
+) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
-    let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
+    let object = |action, members| {
+        Some(ObjectChange {
+            action,
+            entity: of.kind.path,
+            name: name.to_owned(),
+            members,
+        })
+    };
     let (mut item, stored) = (item.clone(), (of.find)(change, name)?);
     if let Json::Object(members) = &mut item {
         defaults::fill(of, members, stored.as_ref().map(|stored| &stored.draft));
@@ -163,19 +208,30 @@ fn put(of: &DeclaredKind, names: &DeclaredNames<'_>, change: &Change<'_, '_>, it
     if whole == stored.draft {
         return Ok(None);
     }
-    let (before, after) = (names.to_names(of, stored.draft)?, names.to_names(of, whole.clone())?);
+    let (before, after) = (
+        names.to_names(of, stored.draft)?,
+        names.to_names(of, whole.clone())?,
+    );
     (of.replace)(change, &stored.id, whole)?;
     Ok(object(ChangeAction::Update, differences(&before, &after)))
 }
 
 /// Fills in the stored values of members that only creation sets.
 fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Result<Json> {
-    let Some(members) = draft.as_object_mut() else { return Ok(draft) };
+    let Some(members) = draft.as_object_mut() else {
+        return Ok(draft);
+    };
     for name in of.fixed {
-        let Some(kept) = stored.draft.get(*name) else { continue };
+        let Some(kept) = stored.draft.get(*name) else {
+            continue;
+        };
         match members.get(*name) {
             Some(value) if value != kept => {
-                return Err(Error::invalid(*name, "is set when the object is created and cannot be changed", value.to_string()));
+                return Err(Error::invalid(
+                    *name,
+                    "is set when the object is created and cannot be changed",
+                    value.to_string(),
+                ));
             }
             Some(_) => {}
             None => drop(members.insert((*name).into(), kept.clone())),
@@ -185,20 +241,37 @@ fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Re
 }
 
 fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
-    let names = [before, after].into_iter().filter_map(Json::as_object).flat_map(Map::keys).collect::<BTreeSet<_>>();
+    let names = [before, after]
+        .into_iter()
+        .filter_map(Json::as_object)
+        .flat_map(Map::keys)
+        .collect::<BTreeSet<_>>();
     let of = |json: &Json, name: &str| json.get(name).cloned().unwrap_or_default();
-    let changes = names.into_iter().map(|name| MemberChange { member: name.clone(), before: of(before, name), after: of(after, name) });
-    changes.filter(|member| member.before != member.after).collect()
+    let changes = names.into_iter().map(|name| MemberChange {
+        member: name.clone(),
+        before: of(before, name),
+        after: of(after, name),
+    });
+    changes
+        .filter(|member| member.before != member.after)
+        .collect()
 }
 
 /// Deletes the objects that the document does not name, of the kinds that the document lists.
-fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwork) -> Result<Vec<ObjectChange>> {
+fn prune(
+    kinds: &DeclaredKinds,
+    change: &Change<'_, '_>,
+    wanted: &RequestedNetwork,
+) -> Result<Vec<ObjectChange>> {
     let mut deletions = Vec::new();
     for one in kinds.all().iter().rev() {
-        let Some(items) = items(&wanted.network, one) else { continue };
+        let Some(items) = items(&wanted.network, one) else {
+            continue;
+        };
         let named: BTreeSet<&str> = items.iter().map(name_of).collect();
         (one.each)(change, &mut |record| {
-            let goes = !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
+            let goes =
+                !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
             deletions.extend(goes.then_some((one, record.id, record.name)));
             Ok(())
         })?;
@@ -209,15 +282,25 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwo
             "{count} objects would be deleted; at most {} are allowed: raise the limit or list them in the file",
             wanted.max_deletions
         );
-        return Err(Error::invalid("maxDeletions", reason, wanted.max_deletions.to_string()));
+        return Err(Error::invalid(
+            "maxDeletions",
+            reason,
+            wanted.max_deletions.to_string(),
+        ));
     }
     let mut objects = Vec::new();
     for (of, id, name) in deletions {
         // This object may have been deleted together with another one.
         if (of.name)(change, &id)?.is_some() {
-            (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
+            (of.delete)(change, &id)
+                .map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
         }
-        objects.push(ObjectChange { action: ChangeAction::Delete, entity: of.kind.path, name, members: Vec::new() });
+        objects.push(ObjectChange {
+            action: ChangeAction::Delete,
+            entity: of.kind.path,
+            name,
+            members: Vec::new(),
+        });
     }
     Ok(objects)
 }
@@ -225,10 +308,28 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwo
 /// Adds the place of an object to an error about it.
 fn in_place(place: &str, error: Error) -> Error {
     match error {
-        Error::Invalid { field, reason, value } => Error::Invalid { field: format!("{place}.{field}"), reason, value },
-        Error::Duplicate { field, value } => Error::Duplicate { field: format!("{place}.{field}"), value },
-        Error::Several(errors) => Error::Several(errors.into_iter().map(|error| in_place(place, error)).collect()),
-        Error::Busy { .. } | Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } => error,
+        Error::Invalid {
+            field,
+            reason,
+            value,
+        } => Error::Invalid {
+            field: format!("{place}.{field}"),
+            reason,
+            value,
+        },
+        Error::Duplicate { field, value } => Error::Duplicate {
+            field: format!("{place}.{field}"),
+            value,
+        },
+        Error::Several(errors) => Error::Several(
+            errors
+                .into_iter()
+                .map(|error| in_place(place, error))
+                .collect(),
+        ),
+        Error::Busy { .. } | Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } => {
+            error
+        }
         other => Error::invalid(place, other.to_string(), ""),
     }
 }

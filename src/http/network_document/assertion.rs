@@ -1,7 +1,7 @@
 //! Assertions in a network document: what policies must and must not allow.
 //!
-//! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or `*` for all. A name that begins with one of
-//! these signs is written with `@` before it.
+//! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or
+//! `*` for all. A name that begins with one of these signs is written with `@` before it.
 
 use super::names::DeclaredNames;
 use crate::{
@@ -23,7 +23,10 @@ const FORMS: [(&str, bool, Right); 4] = [
 /// The text is not an assertion, or a name does not exist.
 pub(crate) fn parse(names: &DeclaredNames<'_>, at: usize, text: &str) -> Result<Assertion> {
     let place = format!("assertions.{at}");
-    let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
+    let found = FORMS
+        .iter()
+        .filter_map(|form| Some((text.find(form.0)?, form)))
+        .min_by_key(|(start, _)| *start);
     let wrong = || {
         Error::invalid(
             &place,
@@ -32,7 +35,10 @@ pub(crate) fn parse(names: &DeclaredNames<'_>, at: usize, text: &str) -> Result<
         )
     };
     let (start, (words, is_granted, right)) = found.ok_or_else(wrong)?;
-    let (who, what) = (text.get(..start).unwrap_or_default(), text.get(start + words.len()..).unwrap_or_default());
+    let (who, what) = (
+        text.get(..start).unwrap_or_default(),
+        text.get(start + words.len()..).unwrap_or_default(),
+    );
     Ok(Assertion {
         identities: selection(names, Identity::KIND, who.trim(), &place)?,
         services: selection(names, Service::KIND, what.trim(), &place)?,
@@ -46,9 +52,19 @@ fn selection(names: &DeclaredNames<'_>, kind: Kind, text: &str, place: &str) -> 
         return Ok(Selection::All);
     }
     if let Some(role) = text.strip_prefix('#') {
-        return Ok(if role == "all" { Selection::All } else { Selection::Role(role.into()) });
+        return Ok(if role == "all" {
+            Selection::All
+        } else {
+            Selection::Role(role.into())
+        });
     }
     let name = text.strip_prefix('@').unwrap_or(text);
     let found = names.id(kind, name)?;
-    found.map(Selection::Id).ok_or_else(|| Error::invalid(place, format!("no object in {} has this name", kind.path), name))
+    found.map(Selection::Id).ok_or_else(|| {
+        Error::invalid(
+            place,
+            format!("no object in {} has this name", kind.path),
+            name,
+        )
+    })
 }

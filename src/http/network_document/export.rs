@@ -26,7 +26,9 @@ pub(crate) fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<Strin
         })?;
         records.sort_by(|(one, _), (other, _)| one.cmp(other));
         let required = required(&one.schema);
-        let shown = records.into_iter().map(|(_, draft)| names.to_names(one, without_defaults(one, &required, draft)));
+        let shown = records
+            .into_iter()
+            .map(|(_, draft)| names.to_names(one, without_defaults(one, &required, draft)));
         network.insert(one.kind.path.into(), shown.collect::<Result<_>>()?);
     }
     Ok(network)
@@ -34,19 +36,36 @@ pub(crate) fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<Strin
 
 /// The members that a schema requires, including those that only one of its forms requires.
 fn required(schema: &Json) -> BTreeSet<String> {
-    let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
-    let names = std::iter::once(schema).chain(forms).filter_map(|form| form.get("required")?.as_array());
-    names.flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+    let forms = schema
+        .get("oneOf")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten();
+    let names = std::iter::once(schema)
+        .chain(forms)
+        .filter_map(|form| form.get("required")?.as_array());
+    names
+        .flatten()
+        .filter_map(Json::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A draft without members that have their default value. The name comes first, the tags last.
 fn without_defaults(of: &DeclaredKind, required: &BTreeSet<String>, draft: Json) -> Json {
-    let Json::Object(mut members) = draft else { return draft };
-    let least: Map<String, Json> =
-        members.iter().filter(|(name, _)| required.contains(*name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let Json::Object(mut members) = draft else {
+        return draft;
+    };
+    let least: Map<String, Json> = members
+        .iter()
+        .filter(|(name, _)| required.contains(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     // A draft that cannot be parsed without its optional members keeps them all.
     if let Ok(usual) = (of.whole)(Json::Object(least)) {
-        members.retain(|name, value| required.contains(name) || usual.get(name.as_str()) != Some(value));
+        members.retain(|name, value| {
+            required.contains(name) || usual.get(name.as_str()) != Some(value)
+        });
     }
     let mut ordered = Map::new();
     let tags = members.shift_remove_entry("tags");

@@ -16,7 +16,8 @@ use crate::{
 /// A function that is called with each record.
 pub(crate) type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
 
-/// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.
+/// A kind whose records occur in a network document: requests can replace a whole record, and each
+/// record has a unique name.
 #[derive(Clone)]
 pub struct DeclaredKind {
     pub kind: Kind,
@@ -59,22 +60,45 @@ pub struct DeclaredRecord {
 impl DeclaredKind {
     /// The kind with the schema of its drafts; `None` if its records have no unique name.
     pub fn of<E: Lifecycle + JsonSchema>(schema: Arc<Json>) -> Option<Self> {
-        let is_named = E::FIELDS.iter().any(|field| field.name == NAME && field.index == Index::Every);
+        let is_named = E::FIELDS
+            .iter()
+            .any(|field| field.name == NAME && field.index == Index::Every);
         is_named.then(|| Self {
             kind: E::KIND,
             schema,
             fixed: E::FIXED,
-            references: E::REFERENCES.iter().flat_map(|one| one.paths().into_iter().map(|path| (path, one.kind))).collect(),
-            each: |read, visit| read.each::<E>(|record| if record.is_system { Ok(()) } else { visit(declared(record)?) }),
+            references: E::REFERENCES
+                .iter()
+                .flat_map(|one| one.paths().into_iter().map(|path| (path, one.kind)))
+                .collect(),
+            each: |read, visit| {
+                read.each::<E>(|record| {
+                    if record.is_system {
+                        Ok(())
+                    } else {
+                        visit(declared(record)?)
+                    }
+                })
+            },
             find: |read, name| read.find_by::<E>(NAME, name)?.map(declared).transpose(),
-            name: |read, id| Ok(read.find(&Id::<E>::from_text(id))?.map(declared).transpose()?.map(|record| record.name)),
+            name: |read, id| {
+                Ok(read
+                    .find(&Id::<E>::from_text(id))?
+                    .map(declared)
+                    .transpose()?
+                    .map(|record| record.name))
+            },
             whole: |json| {
                 let mut draft: Draft<E> = parsed(json)?;
                 draft.spec.tidy();
                 written(&draft)
             },
             create: |change, json| Ok(change.create::<E>(parsed(json)?)?.id.into_text()),
-            create_as: |change, id, json| change.create_as::<E>(Id::from_text(id), parsed(json)?).map(drop),
+            create_as: |change, id, json| {
+                change
+                    .create_as::<E>(Id::from_text(id), parsed(json)?)
+                    .map(drop)
+            },
             replace: |change, id, json| {
                 let draft = parsed(json)?;
                 change.edit(&Id::<E>::from_text(id), |_| Ok(Some(draft)))
@@ -89,9 +113,22 @@ pub(crate) const NAME: &str = "name";
 
 fn declared<E: Lifecycle>(record: Record<E>) -> Result<DeclaredRecord> {
     let (is_kept, is_factory) = (E::is_kept(&record), E::is_factory(&record));
-    let draft = written(&Draft { tags: record.tags, spec: record.spec })?;
-    let name = draft.get(NAME).and_then(Json::as_str).unwrap_or_default().to_owned();
-    Ok(DeclaredRecord { id: record.id.into_text(), name, draft, is_kept, is_factory })
+    let draft = written(&Draft {
+        tags: record.tags,
+        spec: record.spec,
+    })?;
+    let name = draft
+        .get(NAME)
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    Ok(DeclaredRecord {
+        id: record.id.into_text(),
+        name,
+        draft,
+        is_kept,
+        is_factory,
+    })
 }
 
 fn parsed<E: Entity>(json: Json) -> Result<Draft<E>> {
@@ -99,5 +136,6 @@ fn parsed<E: Entity>(json: Json) -> Result<Draft<E>> {
 }
 
 fn written(value: &impl Serialize) -> Result<Json> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))
+    serde_json::to_value(value)
+        .map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))
 }

@@ -28,9 +28,12 @@ impl DeclaredKinds {
         let mut placed: Vec<DeclaredKind> = Vec::new();
         while !left.is_empty() {
             let is_free = |one: &DeclaredKind| {
-                one.references.iter().all(|(_, kind)| *kind == one.kind || !left.iter().any(|other| other.kind == *kind))
+                one.references.iter().all(|(_, kind)| {
+                    *kind == one.kind || !left.iter().any(|other| other.kind == *kind)
+                })
             };
-            // The first kind if none is free: kinds that refer to each other keep their order. At present there are no such kinds.
+            // The first kind if none is free: kinds that refer to each other keep their order. At
+            // present there are no such kinds.
             let at = left.iter().position(is_free).unwrap_or_default();
             placed.push(left.remove(at));
         }
@@ -47,15 +50,22 @@ impl DeclaredKinds {
         self.0.iter().find(|one| one.kind == kind)
     }
 
-    /// The JSON schema of a network: a list for each kind under its path, and assertions. Unknown members are rejected.
+    /// The JSON schema of a network: a list for each kind under its path, and assertions. Unknown
+    /// members are rejected.
     pub(crate) fn schema(&self) -> Json {
         let mut properties = Map::new();
         for one in &self.0 {
             let mut items = one.schema.as_ref().clone();
             close(&mut items);
             relax(&mut items);
-            let text = format!("All {}, by name. A kind that is left out is not changed.", one.kind.path);
-            properties.insert(one.kind.path.into(), json!({ "type": "array", "description": text, "items": items }));
+            let text = format!(
+                "All {}, by name. A kind that is left out is not changed.",
+                one.kind.path
+            );
+            properties.insert(
+                one.kind.path.into(),
+                json!({ "type": "array", "description": text, "items": items }),
+            );
         }
         properties.insert(
             ASSERTIONS.into(),
@@ -77,7 +87,9 @@ impl DeclaredKinds {
 
 /// Makes a schema reject members that it does not describe, at every level.
 fn close(schema: &mut Json) {
-    let Some(object) = schema.as_object_mut() else { return };
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
     if object.contains_key("properties") {
         object.insert("unevaluatedProperties".into(), false.into());
     }
@@ -85,17 +97,34 @@ fn close(schema: &mut Json) {
 }
 
 fn below(object: &mut Map<String, Json>) {
-    for member in object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(|members| members.values_mut()) {
+    for member in object
+        .get_mut("properties")
+        .and_then(Json::as_object_mut)
+        .into_iter()
+        .flat_map(|members| members.values_mut())
+    {
         close(member);
     }
     if let Some(items) = object.get_mut("items") {
         close(items);
     }
-    for either in object.get_mut("anyOf").and_then(Json::as_array_mut).into_iter().flatten() {
+    for either in object
+        .get_mut("anyOf")
+        .and_then(Json::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         close(either);
     }
-    // The members that all forms share are described beside `oneOf`, so a form itself must not reject unknown members.
-    for form in object.get_mut("oneOf").and_then(Json::as_array_mut).into_iter().flatten().filter_map(Json::as_object_mut) {
+    // The members that all forms share are described beside `oneOf`, so a form itself must not
+    // reject unknown members.
+    for form in object
+        .get_mut("oneOf")
+        .and_then(Json::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_object_mut)
+    {
         below(form);
     }
 }

@@ -22,7 +22,12 @@ pub(crate) struct DeclaredNames<'n> {
 impl<'n> DeclaredNames<'n> {
     /// The names in a transaction; the cache is empty.
     pub(crate) fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
-        Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }
+        Self {
+            kinds,
+            read,
+            names: RefCell::default(),
+            ids: RefCell::default(),
+        }
     }
 
     /// Replaces ids by names in a draft. The id of a deleted record stays.
@@ -40,7 +45,13 @@ impl<'n> DeclaredNames<'n> {
     pub(crate) fn to_ids(&self, of: &DeclaredKind, draft: Json) -> Result<Json> {
         with_references(of, draft, &|path, kind, name| {
             let found = self.id(kind, name)?;
-            found.ok_or_else(|| Error::invalid(member(path), format!("no object in {} has this name", kind.path), name))
+            found.ok_or_else(|| {
+                Error::invalid(
+                    member(path),
+                    format!("no object in {} has this name", kind.path),
+                    name,
+                )
+            })
         })
     }
 
@@ -53,7 +64,9 @@ impl<'n> DeclaredNames<'n> {
         if let Some(id) = self.ids.borrow().get(&key) {
             return Ok(Some(id.clone()));
         }
-        let Some(one) = self.kinds.find(kind) else { return Ok(Some(name.to_owned())) };
+        let Some(one) = self.kinds.find(kind) else {
+            return Ok(Some(name.to_owned()));
+        };
         let found = (one.find)(self.read, name)?.map(|record| record.id);
         if let Some(id) = &found {
             self.ids.borrow_mut().insert(key, id.clone());
@@ -66,7 +79,9 @@ impl<'n> DeclaredNames<'n> {
         if let Some(name) = self.names.borrow().get(&key) {
             return Ok(name.clone());
         }
-        let Some(one) = self.kinds.find(kind) else { return Ok(id.to_owned()) };
+        let Some(one) = self.kinds.find(kind) else {
+            return Ok(id.to_owned());
+        };
         let name = (one.name)(self.read, id)?.unwrap_or_else(|| id.to_owned());
         self.names.borrow_mut().insert(key, name.clone());
         Ok(name)
@@ -86,7 +101,11 @@ type Rename<'r> = &'r dyn Fn(IdPath, Kind, &str) -> Result<String>;
 ///
 /// # Errors
 /// `rename` fails.
-pub(crate) fn with_references(of: &DeclaredKind, mut draft: Json, rename: Rename<'_>) -> Result<Json> {
+pub(crate) fn with_references(
+    of: &DeclaredKind,
+    mut draft: Json,
+    rename: Rename<'_>,
+) -> Result<Json> {
     for (path, kind) in &of.references {
         rewrite(&mut draft, *path, &|text| rename(*path, *kind, text))?;
     }
@@ -95,7 +114,12 @@ pub(crate) fn with_references(of: &DeclaredKind, mut draft: Json, rename: Rename
 
 /// Replaces each id or name at a path. Sorts roles and the keys of maps.
 fn rewrite(draft: &mut Json, path: IdPath, rename: &dyn Fn(&str) -> Result<String>) -> Result<()> {
-    let Some(value) = member(path).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
+    let Some(value) = member(path)
+        .split('.')
+        .try_fold(draft, |json, name| json.get_mut(name))
+    else {
+        return Ok(());
+    };
     match (path, value) {
         (IdPath::Roles(_), Json::Array(roles)) => {
             for role in roles.iter_mut() {
@@ -114,7 +138,9 @@ fn rewrite(draft: &mut Json, path: IdPath, rename: &dyn Fn(&str) -> Result<Strin
             }
         }
         (IdPath::Ids(_), Json::Object(members)) => {
-            let renamed = std::mem::take(members).into_iter().map(|(id, value)| Ok((rename(&id)?, value)));
+            let renamed = std::mem::take(members)
+                .into_iter()
+                .map(|(id, value)| Ok((rename(&id)?, value)));
             let mut renamed = renamed.collect::<Result<Vec<_>>>()?;
             renamed.sort_by(|(one, _), (other, _)| one.cmp(other));
             *members = Map::from_iter(renamed);

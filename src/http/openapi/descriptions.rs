@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::http::gzip::Constant;
 
-/// The OpenAPI document of an interface, built when it is first asked for: a controller that nobody asks starts sooner without.
+/// The OpenAPI document of an interface, built when it is first asked for: a controller that nobody
+/// asks starts sooner without.
 pub(crate) type LazyDocument = LazyLock<Json, Box<dyn FnOnce() -> Json + Send>>;
 
 /// The OpenAPI documents of the interfaces.
@@ -28,7 +29,11 @@ pub struct Description {
 impl Description {
     /// Wraps a document.
     pub fn new(document: Arc<LazyDocument>) -> Self {
-        Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
+        Self {
+            document,
+            json: OnceLock::new(),
+            yaml: OnceLock::new(),
+        }
     }
 
     /// As JSON.
@@ -37,7 +42,9 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn json(&self) -> Result<Constant> {
         get_or_write(&self.json, || {
-            serde_json::to_vec(&**self.document).map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as JSON: {e}")))
+            serde_json::to_vec(&**self.document).map_err(|e| {
+                Error::Internal(format!("cannot write an OpenAPI document as JSON: {e}"))
+            })
         })
     }
 
@@ -47,13 +54,18 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn yaml(&self) -> Result<Constant> {
         let text = || {
-            serde_saphyr::to_string(&**self.document).map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as YAML: {e}")))
+            serde_saphyr::to_string(&**self.document).map_err(|e| {
+                Error::Internal(format!("cannot write an OpenAPI document as YAML: {e}"))
+            })
         };
         get_or_write(&self.yaml, || text().map(String::into_bytes))
     }
 }
 
-fn get_or_write(cell: &OnceLock<Constant>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Constant> {
+fn get_or_write(
+    cell: &OnceLock<Constant>,
+    write: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Constant> {
     if let Some(text) = cell.get() {
         return Ok(text.clone());
     }

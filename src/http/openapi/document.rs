@@ -9,13 +9,21 @@ use super::{
     operation::{BodyShape, Operation, Parameter, ParameterLocation, Schemas},
     prose,
 };
-use crate::http::{envelope::Meta, error::ErrorEnvelope, header::Header, permission::Permission, row::Row};
+use crate::http::{
+    envelope::Meta, error::ErrorEnvelope, header::Header, permission::Permission, row::Row,
+};
 
 const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";
 
 /// Builds the document.
-pub(crate) fn assemble(name: &str, base: &str, version: &str, rows: &[Arc<Row>], mut schemas: Schemas) -> Json {
+pub(crate) fn assemble(
+    name: &str,
+    base: &str,
+    version: &str,
+    rows: &[Arc<Row>],
+    mut schemas: Schemas,
+) -> Json {
     let error = schemas.answer::<ErrorEnvelope>();
     schemas.answer::<Meta>();
     let mut bodies = Map::new();
@@ -67,7 +75,9 @@ fn operation(row: &Row, error: &Json, bodies: &mut Map<String, Json>) -> Json {
         "responses": responses(row, error),
         "security": security(row),
     });
-    let Some(object) = described.as_object_mut() else { return described };
+    let Some(object) = described.as_object_mut() else {
+        return described;
+    };
     if row.extension {
         object.insert("x-overkeep-extension".into(), true.into());
     }
@@ -88,8 +98,18 @@ fn request(body: &BodyShape, bodies: &mut Map<String, Json>) -> Json {
         None => schema,
     } });
     let text = json!({ "example": example::PEM_REQUEST, "schema": { "type": "string", "description": "PEM." } });
-    let of = |media: &str| if media == super::operation::JSON { &json } else { &text };
-    let content: Map<String, Json> = body.media.iter().map(|media| ((*media).to_owned(), of(media).clone())).collect();
+    let of = |media: &str| {
+        if media == super::operation::JSON {
+            &json
+        } else {
+            &text
+        }
+    };
+    let content: Map<String, Json> = body
+        .media
+        .iter()
+        .map(|media| ((*media).to_owned(), of(media).clone()))
+        .collect();
     json!({ "required": body.required, "content": content })
 }
 
@@ -102,9 +122,16 @@ fn security(row: &Row) -> Json {
 }
 
 fn parameters(operation: &Operation, path: &str) -> Vec<Json> {
-    let mut names = path.split('{').skip(1).filter_map(|part| part.split('}').next());
+    let mut names = path
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split('}').next());
     let described = operation.parameters.iter().map(|parameter| {
-        let name = if parameter.place == ParameterLocation::Path { names.next().unwrap_or_default() } else { &parameter.name };
+        let name = if parameter.place == ParameterLocation::Path {
+            names.next().unwrap_or_default()
+        } else {
+            &parameter.name
+        };
         describe(parameter, name, path)
     });
     described.collect()
@@ -129,22 +156,54 @@ fn responses(row: &Row, error: &Json) -> Json {
         let content: Map<String, Json> = answer
             .content
             .iter()
-            .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
+            .map(|(media, schema)| {
+                (
+                    (*media).to_owned(),
+                    schema
+                        .as_ref()
+                        .map_or_else(|| json!({}), |schema| json!({ "schema": schema })),
+                )
+            })
             .collect();
         let response = json!({ "description": "Success.", "headers": headers(row, answer.headers), "content": content });
         responses.insert(answer.status.to_string(), response);
     }
     if let Some(preview) = &row.operation.preview {
-        let done = responses.get("200").and_then(|done| done.pointer("/content/application~1json/schema"));
-        let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
-        let text = if done.is_some() { "Success; for a preview, its result." } else { "The result of a preview." };
+        let done = responses
+            .get("200")
+            .and_then(|done| done.pointer("/content/application~1json/schema"));
+        let schema = done.map_or_else(
+            || preview.clone(),
+            |done| json!({ "anyOf": [done, preview] }),
+        );
+        let text = if done.is_some() {
+            "Success; for a preview, its result."
+        } else {
+            "The result of a preview."
+        };
         let content = json!({ "application/json": { "schema": schema } });
-        let own = row.operation.answer.as_ref().map_or(&[] as &[Header], |answer| answer.headers);
-        responses.insert("200".into(), json!({ "description": text, "headers": headers(row, own), "content": content }));
+        let own = row
+            .operation
+            .answer
+            .as_ref()
+            .map_or(&[] as &[Header], |answer| answer.headers);
+        responses.insert(
+            "200".into(),
+            json!({ "description": text, "headers": headers(row, own), "content": content }),
+        );
     }
-    if row.method == "GET" && row.operation.answer.as_ref().is_some_and(|answer| answer.headers.contains(&Header::Tag)) {
+    if row.method == "GET"
+        && row
+            .operation
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.headers.contains(&Header::Tag))
+    {
         let text = "The record has the entity tag that `If-None-Match` names.";
-        responses.insert("304".into(), json!({ "description": text, "headers": headers(row, &[Header::Tag]) }));
+        responses.insert(
+            "304".into(),
+            json!({ "description": text, "headers": headers(row, &[Header::Tag]) }),
+        );
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
@@ -165,8 +224,15 @@ fn responses(row: &Row, error: &Json) -> Json {
 
 /// The headers of a row's answer: those of every answer, those of sessions, and its own.
 fn headers(row: &Row, own: &[Header]) -> Json {
-    let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
-    let always = [Header::Instance, Header::UnknownMembers, Header::HiddenCharacters].into_iter();
+    let of_session = [Header::ExpirationSeconds, Header::ExpiresAt]
+        .into_iter()
+        .filter(|_| row.permission != Permission::Open);
+    let always = [
+        Header::Instance,
+        Header::UnknownMembers,
+        Header::HiddenCharacters,
+    ]
+    .into_iter();
     Header::references(always.chain(of_session).chain(own.iter().copied()))
 }
 
@@ -175,20 +241,28 @@ fn meaning(status: u16) -> &'static str {
         400 => "The request breaks a rule; the cause names the field.",
         401 => "There is no session, or it lacks the permission.",
         404 => "The record does not exist.",
-        408 => "The body did not arrive within the time limit, or was given up because too many bodies were awaited.",
+        408 => {
+            "The body did not arrive within the time limit, or was given up because too many bodies were awaited."
+        }
         409 => "The state of the record does not allow it.",
         412 => "The record has changed since it was read; a GET answers its current entity tag.",
         413 => "The body is larger than the limit.",
         414 => "The URL is longer than the limit.",
         429 => "Too many concurrent requests; try again after the seconds in `retry-after`.",
         431 => "The path and the headers are larger than the limit.",
-        503 => "The request exceeded the time limit, or the data file cannot be read or written at the moment.",
+        503 => {
+            "The request exceeded the time limit, or the data file cannot be read or written at the moment."
+        }
         _ => "Rejected.",
     }
 }
 
 /// The operation id: `getServicesIdConfigs` for `GET /services/{id}/configs`.
 fn id(method: &str, path: &str) -> String {
-    let words = path.split(['/', '-', '{', '}', '.']).filter(|word| !word.is_empty());
-    words.fold(method.to_lowercase(), |id, word| id + &crate::http::body::title(word, ""))
+    let words = path
+        .split(['/', '-', '{', '}', '.'])
+        .filter(|word| !word.is_empty());
+    words.fold(method.to_lowercase(), |id, word| {
+        id + &crate::http::body::title(word, "")
+    })
 }

@@ -1,4 +1,5 @@
-//! The data about an operation, from which the OpenAPI documents are built and requests are validated.
+//! The data about an operation, from which the OpenAPI documents are built and requests are
+//! validated.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,7 +9,8 @@ use serde_json::{Map, Value as Json};
 use crate::http::{header::Header, network_document::kind::DeclaredKind};
 use crate::{error::Result, schema::Checker};
 
-/// The query parameter with which a request asks for the rejection of unknown members and parameters.
+/// The query parameter with which a request asks for the rejection of unknown members and
+/// parameters.
 pub(crate) const STRICT: &str = "strict";
 
 /// The media type of most bodies and answers.
@@ -90,11 +92,26 @@ impl Operation {
     /// Adds the parameters of a flat struct.
     pub(crate) fn parameters_of<T: JsonSchema>(&mut self, place: ParameterLocation) {
         let schema = Schemas::inline::<T>();
-        let required: BTreeSet<&str> =
-            schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
-        for (name, schema) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        let required: BTreeSet<&str> = schema
+            .get("required")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+            .collect();
+        for (name, schema) in schema
+            .get("properties")
+            .and_then(Json::as_object)
+            .into_iter()
+            .flatten()
+        {
             let schema = without_null(schema.clone());
-            self.parameters.push(Parameter { name: name.clone(), place, required: required.contains(name.as_str()), schema });
+            self.parameters.push(Parameter {
+                name: name.clone(),
+                place,
+                required: required.contains(name.as_str()),
+                schema,
+            });
         }
     }
 
@@ -116,7 +133,12 @@ impl Operation {
         let description = "`true`: unknown members of the body, and changes of members that only creation sets, are rejected, and so are names with control characters, \
              characters that change the direction of text, or characters without width. By default a header names each of them.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
-        self.parameters.push(Parameter { name: STRICT.into(), place: ParameterLocation::Query, required: false, schema });
+        self.parameters.push(Parameter {
+            name: STRICT.into(),
+            place: ParameterLocation::Query,
+            required: false,
+            schema,
+        });
         self.errors.insert(400);
         Ok(())
     }
@@ -124,17 +146,25 @@ impl Operation {
 
 /// Removes null from the schema of an optional parameter, which is absent instead.
 fn without_null(mut schema: Json) -> Json {
-    let Some(object) = schema.as_object_mut() else { return schema };
+    let Some(object) = schema.as_object_mut() else {
+        return schema;
+    };
     object.shift_remove("default");
     if let Some(kinds) = object.get("type").and_then(Json::as_array) {
-        let kinds: Vec<Json> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
+        let kinds: Vec<Json> = kinds
+            .iter()
+            .filter(|kind| *kind != "null")
+            .cloned()
+            .collect();
         if let [one] = kinds.as_slice() {
             let one = one.clone();
             object.insert("type".into(), one);
         }
     }
     if let Some(either) = object.get("anyOf").and_then(Json::as_array)
-        && let Some(one) = either.iter().find(|s| s.get("type") != Some(&Json::from("null")))
+        && let Some(one) = either
+            .iter()
+            .find(|s| s.get("type") != Some(&Json::from("null")))
     {
         return one.clone();
     }
@@ -152,7 +182,9 @@ impl Default for Schemas {
             s.definitions_path = "/components/schemas".into();
             s.meta_schema = None;
         });
-        Self { answers: settings.into_generator() }
+        Self {
+            answers: settings.into_generator(),
+        }
     }
 }
 
@@ -174,7 +206,10 @@ impl Schemas {
             s.inline_subschemas = true;
             s.meta_schema = None;
         });
-        let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+        let mut schema = settings
+            .into_generator()
+            .into_root_schema_for::<T>()
+            .to_value();
         if let Some(object) = schema.as_object_mut() {
             object.shift_remove("title");
         }

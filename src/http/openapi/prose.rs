@@ -30,17 +30,28 @@ A GET of one record answers an `ETag`; sent as `If-Match` with a write, it preve
 /// The heading of an operation in the document.
 pub(crate) fn heading(path: &str) -> &str {
     match path.split('/').nth(1).unwrap_or_default() {
-        "" | "version" | "protocols" | "enumerated-capabilities" | ".well-known" | "specs" | "openapi.json" | "swagger.json" => {
-            "information"
-        }
+        ""
+        | "version"
+        | "protocols"
+        | "enumerated-capabilities"
+        | ".well-known"
+        | "specs"
+        | "openapi.json"
+        | "swagger.json" => "information",
         first => first,
     }
 }
 
 /// The default summary of a row.
 pub(crate) fn summary(method: &str, path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
-    let (first, last) = (parts.first().copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && !part.starts_with('{'))
+        .collect();
+    let (first, last) = (
+        parts.first().copied().unwrap_or_default(),
+        parts.last().copied().unwrap_or_default(),
+    );
     let (one, several) = (one(last), several(last));
     match method {
         "GET" if path.ends_with('}') => format!("Shows one {one}."),
@@ -65,9 +76,19 @@ pub(crate) fn description(row: &Row) -> String {
         "PUT" if row.path.ends_with("{id}") => {
             " Members that the body lacks are reset to their defaults; members that are set only at creation keep their value."
         }
-        "PATCH" => " Members that the body lacks or sets to null are unchanged; lists and maps are replaced as a whole.",
-        "DELETE" if row.operation.errors.contains(&409) => " Rejected with 409 while other records refer to it.",
-        "GET" if row.operation.parameters.iter().any(|parameter| parameter.name == "filter") => {
+        "PATCH" => {
+            " Members that the body lacks or sets to null are unchanged; lists and maps are replaced as a whole."
+        }
+        "DELETE" if row.operation.errors.contains(&409) => {
+            " Rejected with 409 while other records refer to it."
+        }
+        "GET"
+            if row
+                .operation
+                .parameters
+                .iter()
+                .any(|parameter| parameter.name == "filter") =>
+        {
             " `meta.filterableFields` of the answer lists the names for `filter` and `sort`."
         }
         _ => "",
@@ -77,7 +98,11 @@ pub(crate) fn description(row: &Row) -> String {
 
 /// The description of a path parameter.
 pub(crate) fn of_path(path: &str, parameter: &str) -> String {
-    let before = path.split('/').take_while(|part| *part != format!("{{{parameter}}}")).last().unwrap_or_default();
+    let before = path
+        .split('/')
+        .take_while(|part| *part != format!("{{{parameter}}}"))
+        .last()
+        .unwrap_or_default();
     match parameter.strip_suffix("Id") {
         Some(named) => format!("The id of the {named}."),
         None => format!("The id of the {}.", one(before)),
@@ -91,14 +116,24 @@ fn several(segment: &str) -> String {
 
 /// Like [`several`], in the singular.
 fn one(segment: &str) -> String {
-    kind(segment).map_or_else(|| singular(&segment.replace('-', " ")), |kind| kind.noun.to_owned())
+    kind(segment).map_or_else(
+        || singular(&segment.replace('-', " ")),
+        |kind| kind.noun.to_owned(),
+    )
 }
 
 /// The kind whose records are at a path segment.
 fn kind(segment: &str) -> Option<Kind> {
-    KINDS.iter().map(|entry| entry.kind).find(|kind| kind.path == segment)
+    KINDS
+        .iter()
+        .map(|entry| entry.kind)
+        .find(|kind| kind.path == segment)
 }
 
 fn article(noun: &str) -> &'static str {
-    if noun.starts_with(['a', 'e', 'i', 'o', 'A']) { "an" } else { "a" }
+    if noun.starts_with(['a', 'e', 'i', 'o', 'A']) {
+        "an"
+    } else {
+        "a"
+    }
 }

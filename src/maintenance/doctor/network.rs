@@ -1,4 +1,5 @@
-//! Checks of a running or stopped controller that need the network: ports, advertised addresses, certificates that end, key sets.
+//! Checks of a running or stopped controller that need the network: ports, advertised addresses,
+//! certificates that end, key sets.
 
 use std::{
     io,
@@ -29,17 +30,48 @@ pub(crate) const RECORD_CHECKS: [&str; 2] = [CERTIFICATES, KEY_SETS];
 const CERTIFICATES: &str = "certificates";
 const KEY_SETS: &str = "key sets";
 
-/// The findings about ports and advertised addresses. `authorities` are those that clients of the controller trust that runs with this
-/// configuration; `None` if none runs.
-pub(crate) fn address_findings(config: &Config, authorities: Option<&[CertificateDer<'_>]>) -> Vec<DoctorFinding> {
-    let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
-    let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
-    let mut found: Vec<DoctorFinding> = addresses.map(|address| port(address, authorities.is_some())).collect();
-    let Some(authorities) = authorities else { return found };
-    let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
-    let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
+/// The findings about ports and advertised addresses. `authorities` are those that clients of the
+/// controller trust that runs with this configuration; `None` if none runs.
+pub(crate) fn address_findings(
+    config: &Config,
+    authorities: Option<&[CertificateDer<'_>]>,
+) -> Vec<DoctorFinding> {
+    let own = [
+        config.router.listen.filter(|_| config.router.enabled),
+        config.routers.listen,
+        config.metrics.listen,
+    ];
+    let addresses = config
+        .listen
+        .addresses()
+        .iter()
+        .copied()
+        .chain(own.into_iter().flatten())
+        .filter(|address| address.port() != 0);
+    let mut found: Vec<DoctorFinding> = addresses
+        .map(|address| port(address, authorities.is_some()))
+        .collect();
+    let Some(authorities) = authorities else {
+        return found;
+    };
+    let addresses: Vec<SocketAddr> = config
+        .listen
+        .addresses()
+        .iter()
+        .copied()
+        .filter(|address| address.port() != 0)
+        .collect();
+    let advertised = if config.advertise.is_empty() && addresses.is_empty() {
+        Vec::new()
+    } else {
+        config.advertised(&addresses)
+    };
     let authorities = config.tls.certificate.is_none().then_some(authorities);
-    found.extend(advertised.iter().map(|address| served(address, authorities)));
+    found.extend(
+        advertised
+            .iter()
+            .map(|address| served(address, authorities)),
+    );
     found
 }
 
@@ -51,11 +83,20 @@ pub(crate) struct RecordFacts {
     pub signers: Vec<(String, String)>,
 }
 
-/// The findings about certificates that end, and about the key sets of signers. `facts` is an error if the records cannot be read.
-pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
+/// The findings about certificates that end, and about the key sets of signers. `facts` is an error
+/// if the records cannot be read.
+pub(crate) fn record_findings(
+    config: &Config,
+    facts: Result<&RecordFacts, &str>,
+) -> Vec<DoctorFinding> {
     match facts {
-        Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_set_finding(signers, &config.key_sets)],
-        Err(error) => RECORD_CHECKS.map(|check| DoctorFinding::unreadable(check, error)).into(),
+        Ok(RecordFacts { ending, signers }) => vec![
+            certificates(ending),
+            key_set_finding(signers, &config.key_sets),
+        ],
+        Err(error) => RECORD_CHECKS
+            .map(|check| DoctorFinding::unreadable(check, error))
+            .into(),
     }
 }
 
@@ -65,9 +106,11 @@ fn port(address: SocketAddr, is_running: bool) -> DoctorFinding {
     if is_running {
         return match TcpStream::connect_timeout(&reachable(address), PATIENCE) {
             Ok(_) => DoctorFinding::good(CHECK, format!("{address} is open")),
-            Err(error) => {
-                DoctorFinding::bad(CHECK, format!("{address}: {error}"), "does the controller run with this configuration? restart it")
-            }
+            Err(error) => DoctorFinding::bad(
+                CHECK,
+                format!("{address}: {error}"),
+                "does the controller run with this configuration? restart it",
+            ),
         };
     }
     match TcpListener::bind(address) {
@@ -95,22 +138,43 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Whether an advertised address leads to this controller, and the certificate there has the name of the address. `authorities` are those
-/// of the controller's own certificate; `None` if the controller serves a certificate of another issuer.
+/// Whether an advertised address leads to this controller, and the certificate there has the name
+/// of the address. `authorities` are those of the controller's own certificate; `None` if the
+/// controller serves a certificate of another issuer.
 fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> DoctorFinding {
     const CHECK: &str = "advertised address";
-    let resolved = (address.host(), address.port()).to_socket_addrs().map(|found| found.map(|at| at.ip().to_string()).collect::<Vec<_>>());
+    let resolved = (address.host(), address.port())
+        .to_socket_addrs()
+        .map(|found| found.map(|at| at.ip().to_string()).collect::<Vec<_>>());
     let resolved = match resolved {
         Ok(resolved) if !resolved.is_empty() => resolved.join(", "),
-        Ok(_) => return DoctorFinding::bad(CHECK, format!("{address}: no address found"), "add the name to the DNS, or correct advertise"),
-        Err(error) => return DoctorFinding::bad(CHECK, format!("{address}: {error}"), "add the name to the DNS, or correct advertise"),
+        Ok(_) => {
+            return DoctorFinding::bad(
+                CHECK,
+                format!("{address}: no address found"),
+                "add the name to the DNS, or correct advertise",
+            );
+        }
+        Err(error) => {
+            return DoctorFinding::bad(
+                CHECK,
+                format!("{address}: {error}"),
+                "add the name to the DNS, or correct advertise",
+            );
+        }
     };
     let client = match authorities {
         Some(authorities) => HttpClient::trusting(authorities, PATIENCE),
         None => HttpClient::of_system(PATIENCE),
     };
-    match client.and_then(|client| client.get(&format!("https://{address}/health"), MAX_ANSWER)).map(|answer| answer.status) {
-        Ok(200) => DoctorFinding::good(CHECK, format!("{address} ({resolved}) serves this controller's certificate")),
+    match client
+        .and_then(|client| client.get(&format!("https://{address}/health"), MAX_ANSWER))
+        .map(|answer| answer.status)
+    {
+        Ok(200) => DoctorFinding::good(
+            CHECK,
+            format!("{address} ({resolved}) serves this controller's certificate"),
+        ),
         Ok(status) => DoctorFinding::bad(
             CHECK,
             format!("{address} ({resolved}) answers with status {status}"),
@@ -130,13 +194,26 @@ fn certificates(ending: &[String]) -> DoctorFinding {
         return DoctorFinding::good(CERTIFICATES, "none ends within 30 days");
     }
     let first: Vec<&str> = ending.iter().take(SHOWN).map(String::as_str).collect();
-    let told = format!("{} end within 30 days or have ended: {}", ending.len(), first.join(", "));
-    DoctorFinding::bad(CERTIFICATES, told, "overkeep expiring lists them; enroll again what does not renew itself")
+    let told = format!(
+        "{} end within 30 days or have ended: {}",
+        ending.len(),
+        first.join(", ")
+    );
+    DoctorFinding::bad(
+        CERTIFICATES,
+        told,
+        "overkeep expiring lists them; enroll again what does not renew itself",
+    )
 }
 
-/// Whether the key sets of the signers can be fetched from this host and hold usable keys, and which of their keys are not used.
+/// Whether the key sets of the signers can be fetched from this host and hold usable keys, and
+/// which of their keys are not used.
 fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig) -> DoctorFinding {
-    let (mut failed, mut skipped, until) = (Vec::new(), Vec::new(), Instant::now() + PATIENCE_WITH_KEY_SETS);
+    let (mut failed, mut skipped, until) = (
+        Vec::new(),
+        Vec::new(),
+        Instant::now() + PATIENCE_WITH_KEY_SETS,
+    );
     let client = HttpClient::of_system(PATIENCE);
     for (name, endpoint) in signers {
         if Instant::now() > until {
@@ -146,7 +223,10 @@ fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig
         let admitted = key_sets::admit(endpoint, settings).map_err(str::to_owned);
         let client = admitted.and_then(|()| client.as_ref().map_err(Clone::clone));
         match client.and_then(|client| key_sets::get(client, endpoint, settings)) {
-            Ok(keys) if keys.is_empty() => failed.push(format!("{name}: no key can be used{}", listed(": ", keys.skipped()))),
+            Ok(keys) if keys.is_empty() => failed.push(format!(
+                "{name}: no key can be used{}",
+                listed(": ", keys.skipped())
+            )),
             Ok(keys) => skipped.extend(keys.skipped().iter().map(|key| format!("{name}: {key}"))),
             Err(error) => failed.push(format!("{name}: {error}")),
         }
@@ -155,7 +235,11 @@ fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig
         skipped.truncate(SHOWN);
         return DoctorFinding::good(
             KEY_SETS,
-            format!("{} can be fetched{}", signers.len(), listed("; keys that are not used: ", &skipped)),
+            format!(
+                "{} can be fetched{}",
+                signers.len(),
+                listed("; keys that are not used: ", &skipped)
+            ),
         );
     }
     failed.truncate(SHOWN);
@@ -165,5 +249,9 @@ fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig
 
 /// The texts after some words; nothing if there are none.
 fn listed(lead: &str, texts: &[String]) -> String {
-    if texts.is_empty() { String::new() } else { format!("{lead}{}", texts.join("; ")) }
+    if texts.is_empty() {
+        String::new()
+    } else {
+        format!("{lead}{}", texts.join("; "))
+    }
 }

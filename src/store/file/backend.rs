@@ -1,18 +1,20 @@
 //! A layer between redb and the file that lets the store continue after a disk failure.
 //!
-//! redb gives up a database at the first I/O error. After a failed flush it is unknown what is on disk: the operating
-//! system may show pages that it never wrote. The only safe state to return to is the one that was flushed last. redb
-//! never overwrites the pages of that state, and it finds the state from the first page. So this layer remembers the
-//! first page as it was flushed. With that page put back, everything written since is free space.
+//! redb gives up a database at the first I/O error. After a failed flush it is unknown what is on
+//! disk: the operating system may show pages that it never wrote. The only safe state to return to
+//! is the one that was flushed last. redb never overwrites the pages of that state, and it finds
+//! the state from the first page. So this layer remembers the first page as it was flushed. With
+//! that page put back, everything written since is free space.
 //!
-//! After a failure the backend is *set aside*: the old [`BackendHandle`] becomes invalid, the first page is put back,
-//! and a new handle writes to memory only. That is enough for redb to open the file and for callers to read. When the
-//! disk accepts the writes that it refused, the memory is written to disk and the same handle continues on the file
-//! ([`Backend::rejoin`]).
+//! After a failure the backend is *set aside*: the old [`BackendHandle`] becomes invalid, the first
+//! page is put back, and a new handle writes to memory only. That is enough for redb to open the
+//! file and for callers to read. When the disk accepts the writes that it refused, the memory is
+//! written to disk and the same handle continues on the file ([`Backend::rejoin`]).
 //!
 //! [`Backend::reread`] checks at intervals that the disk still holds what was written to it.
 //!
-//! Invariant: only the newest handle reaches the file. A flush that it reports covers everything the state consists of.
+//! Invariant: only the newest handle reaches the file. A flush that it reports covers everything
+//! the state consists of.
 
 use std::{
     io,
@@ -31,7 +33,8 @@ use super::{
     overlay::OverlayPages,
 };
 
-/// The offset in the first page of the byte that selects one of two states. A single byte is written atomically.
+/// The offset in the first page of the byte that selects one of two states. A single byte is
+/// written atomically.
 const CHOICE: usize = 9;
 
 /// A file, or what a test uses instead of one.
@@ -67,7 +70,10 @@ impl Backend {
             checksums: Checksums::default(),
             state,
         };
-        BackendHandle { backend: Arc::new(backend), number: 1 }
+        BackendHandle {
+            backend: Arc::new(backend),
+            number: 1,
+        }
     }
 
     /// The first error that the newest handle met, if any.
@@ -85,7 +91,8 @@ impl Backend {
         self.released.store(true, Ordering::Release);
     }
 
-    /// Returns to the state that was flushed last, and leaves the file alone from now on. Gives the new handle.
+    /// Returns to the state that was flushed last, and leaves the file alone from now on. Gives the
+    /// new handle.
     ///
     /// # Errors
     /// The disk fails, or nothing was flushed yet.
@@ -96,17 +103,24 @@ impl Backend {
         }
         let number = self.newest.fetch_add(1, Ordering::AcqRel) + 1;
         let head = state.flushed.clone();
-        // If the process ends now, the next one to open the file must not trust more than this one does.
+        // If the process ends now, the next one to open the file must not trust more than this one
+        // does.
         drop(self.storage.write(0, &head));
         // Whether unflushed writes are on disk is unknown.
-        state.written.iter().for_each(|(offset, size)| self.checksums.forget(*offset, *size));
+        state
+            .written
+            .iter()
+            .for_each(|(offset, size)| self.checksums.forget(*offset, *size));
         let mut memory = OverlayPages::none(self.storage.len()?);
         memory.write(&self.source(), 0, &head)?;
         state.head = head;
         state.failure = None;
         state.memory = Some(memory);
         self.uses_overlay.store(true, Ordering::Release);
-        Ok(BackendHandle { backend: self.clone(), number })
+        Ok(BackendHandle {
+            backend: self.clone(),
+            number,
+        })
     }
 
     /// Writes what the disk refused and what was kept in memory since, and continues with the file.
@@ -115,7 +129,9 @@ impl Backend {
     /// The disk still fails; memory is kept and the backend stays set aside.
     pub(crate) fn rejoin(&self) -> io::Result<()> {
         let mut state = self.state();
-        let Some(memory) = &state.memory else { return Ok(()) };
+        let Some(memory) = &state.memory else {
+            return Ok(());
+        };
         let backend = &self.storage;
         state.try_again(backend.as_ref())?;
         let len = backend.len()?;
@@ -126,8 +142,8 @@ impl Backend {
             backend.write(offset, bytes)?;
             self.checksums.set(offset, bytes);
         }
-        // The first page is written last, and its selecting byte in a second write, so that at no moment, however a
-        // write is torn, the first page leads to data that is not on disk.
+        // The first page is written last, and its selecting byte in a second write, so that at no
+        // moment, however a write is torn, the first page leads to data that is not on disk.
         let mut before = state.head.clone();
         if let (Some(chosen), Some(flushed)) = (before.get_mut(CHOICE), state.flushed.get(CHOICE)) {
             *chosen = *flushed;
@@ -149,27 +165,35 @@ impl Backend {
         Ok(())
     }
 
-    /// Reads `count` blocks from block `from` on again. Returns the offsets, in bytes, of those that cannot be read or
-    /// differ from what was last written to or read from them, and the block to continue with. Finds nothing while the
-    /// file is set aside.
+    /// Reads `count` blocks from block `from` on again. Returns the offsets, in bytes, of those
+    /// that cannot be read or differ from what was last written to or read from them, and the block
+    /// to continue with. Finds nothing while the file is set aside.
     pub(crate) fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
         let end = from.saturating_add(count).min(self.checksums.len());
-        // The first pass takes no lock: usually there is nothing to find, and no writer has to wait.
+        // The first pass takes no lock: usually there is nothing to find, and no writer has to
+        // wait.
         let suspects = (from..end).filter(|block| !self.holds(*block, None));
-        let damaged: Vec<u64> = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).collect();
+        let damaged: Vec<u64> = suspects
+            .filter(|block| !self.holds(*block, Some(&self.state())))
+            .collect();
         self.state().lost.extend(&damaged);
-        (damaged.into_iter().map(|block| block * BLOCK).collect(), (end < self.checksums.len()).then_some(end))
+        (
+            damaged.into_iter().map(|block| block * BLOCK).collect(),
+            (end < self.checksums.len()).then_some(end),
+        )
     }
 
     /// The offsets of the blocks that [`Backend::reread`] ever found and that still differ.
     pub(crate) fn lost(&self) -> Vec<u64> {
         let found: Vec<u64> = self.state().lost.iter().copied().collect();
-        let lost = found.into_iter().filter(|block| !self.holds(*block, Some(&self.state())));
+        let lost = found
+            .into_iter()
+            .filter(|block| !self.holds(*block, Some(&self.state())));
         lost.map(|block| block * BLOCK).collect()
     }
 
-    /// Whether a block holds what it should. The answer is certain only with the state locked, when nobody writes to
-    /// the block.
+    /// Whether a block holds what it should. The answer is certain only with the state locked, when
+    /// nobody writes to the block.
     fn holds(&self, block: u64, state: Option<&State>) -> bool {
         if self.uses_overlay.load(Ordering::Acquire) {
             return true;
@@ -179,13 +203,18 @@ impl Backend {
         match (block, state) {
             // The first block is written in parts all the time: only the state knows its content.
             (0, None) => false,
-            (0, Some(state)) => state.head.is_empty() || (read(&mut bytes) && bytes.starts_with(&state.head)),
-            _ => self.checksums.of(block).is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
+            (0, Some(state)) => {
+                state.head.is_empty() || (read(&mut bytes) && bytes.starts_with(&state.head))
+            }
+            _ => self
+                .checksums
+                .of(block)
+                .is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
         }
     }
 
-    /// How many bytes of the file are in use, and its length in bytes. Only correct right after it was opened and every
-    /// page in use was read.
+    /// How many bytes of the file are in use, and its length in bytes. Only correct right after it
+    /// was opened and every page in use was read.
     ///
     /// # Errors
     /// The length of the file cannot be read.
@@ -215,7 +244,11 @@ impl BackendHandle {
     /// The state, if this handle is the newest.
     fn state(&self) -> io::Result<MutexGuard<'_, State>> {
         let state = self.backend.state();
-        if self.is_newest() { Ok(state) } else { Err(io::Error::other("the file was reopened after a failure")) }
+        if self.is_newest() {
+            Ok(state)
+        } else {
+            Err(io::Error::other("the file was reopened after a failure"))
+        }
     }
 }
 
@@ -293,17 +326,30 @@ impl StorageBackend for BackendHandle {
 
     fn close(&self) -> io::Result<()> {
         // A handle that is replaced must leave the file locked for the next one.
-        let last = self.is_newest() && (self.number == 1 || self.backend.released.load(Ordering::Acquire));
-        if last { self.backend.storage.close() } else { Ok(()) }
+        let last =
+            self.is_newest() && (self.number == 1 || self.backend.released.load(Ordering::Acquire));
+        if last {
+            self.backend.storage.close()
+        } else {
+            Ok(())
+        }
     }
 
     // The first handle locks the file for all handles.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        if self.number == 1 { self.backend.storage.try_lock_range(start, end) } else { Ok(true) }
+        if self.number == 1 {
+            self.backend.storage.try_lock_range(start, end)
+        } else {
+            Ok(true)
+        }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        if self.number == 1 { self.backend.storage.unlock_range(start, end) } else { Ok(()) }
+        if self.number == 1 {
+            self.backend.storage.unlock_range(start, end)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -311,7 +357,8 @@ impl StorageBackend for BackendHandle {
 mod tests {
     use super::{super::backend_state::lay, *};
 
-    /// A file that records what is done to it; writes of the first page are recorded by their selecting byte.
+    /// A file that records what is done to it; writes of the first page are recorded by their
+    /// selecting byte.
     #[derive(Debug, Default)]
     struct Account {
         bytes: Mutex<Vec<u8>>,
@@ -346,7 +393,11 @@ mod tests {
 
         fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
             lay(offset, data, 0, &mut self.bytes.lock().unwrap());
-            self.note(if offset == 0 { format!("choose {}", data[CHOICE]) } else { format!("write {offset}") });
+            self.note(if offset == 0 {
+                format!("choose {}", data[CHOICE])
+            } else {
+                format!("write {offset}")
+            });
             Ok(())
         }
     }
@@ -356,7 +407,11 @@ mod tests {
         let account = Account::default();
         let done = account.done.clone();
         let handle = Backend::of(account);
-        let head = |choice: u8| (0..PAGE).map(|at| if at == CHOICE { choice } else { choice + 10 }).collect::<Vec<u8>>();
+        let head = |choice: u8| {
+            (0..PAGE)
+                .map(|at| if at == CHOICE { choice } else { choice + 10 })
+                .collect::<Vec<u8>>()
+        };
         handle.set_len(4 * BLOCK).unwrap();
         handle.write(0, &head(0)).unwrap();
         handle.sync_data().unwrap();
@@ -364,14 +419,28 @@ mod tests {
         handle.write(0, &head(1)).unwrap();
 
         let overlay = handle.backend().set_overlay().unwrap();
-        assert_eq!(done.lock().unwrap().last().unwrap(), "choose 0", "the first page on disk must not lead to data that was not flushed");
+        assert_eq!(
+            done.lock().unwrap().last().unwrap(),
+            "choose 0",
+            "the first page on disk must not lead to data that was not flushed"
+        );
         overlay.write(2 * BLOCK, &[2; PAGE]).unwrap();
         overlay.write(0, &head(1)).unwrap();
         overlay.sync_data().unwrap();
         done.lock().unwrap().clear();
 
         handle.backend().rejoin().unwrap();
-        let expected = ["choose 0", "write 4096", "flush", "write 8192", "flush", "choose 0", "flush", "choose 1", "flush"];
+        let expected = [
+            "choose 0",
+            "write 4096",
+            "flush",
+            "write 8192",
+            "flush",
+            "choose 0",
+            "flush",
+            "choose 1",
+            "flush",
+        ];
         assert_eq!(*done.lock().unwrap(), expected);
     }
 }

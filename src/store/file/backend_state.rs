@@ -1,4 +1,5 @@
-//! What the backend remembers of the file: the first page, what was written since the last flush, and what failed.
+//! What the backend remembers of the file: the first page, what was written since the last flush,
+//! and what failed.
 
 use std::{collections::BTreeSet, io};
 
@@ -27,9 +28,9 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Tests whether the disk accepts what it may have refused, by writing the same bytes to the same places, which is
-    /// harmless. Also writes the first page as it was flushed last: until that is on disk, the page on disk may lead to
-    /// data that is about to be overwritten.
+    /// Tests whether the disk accepts what it may have refused, by writing the same bytes to the
+    /// same places, which is harmless. Also writes the first page as it was flushed last: until
+    /// that is on disk, the page on disk may lead to data that is about to be overwritten.
     pub(super) fn try_again(&self, backend: &dyn StorageBackend) -> io::Result<()> {
         backend.write(0, &self.flushed)?;
         let len = backend.len()?;
@@ -37,7 +38,11 @@ impl State {
             backend.set_len(self.wanted)?;
             backend.set_len(len)?;
         }
-        for (offset, size) in self.written.iter().filter(|(offset, size)| *offset > 0 && offset + *size as u64 <= len) {
+        for (offset, size) in self
+            .written
+            .iter()
+            .filter(|(offset, size)| *offset > 0 && offset + *size as u64 <= len)
+        {
             let mut bytes = vec![0; *size];
             backend.read(*offset, &mut bytes)?;
             backend.write(*offset, &bytes)?;
@@ -46,7 +51,9 @@ impl State {
     }
 
     pub(super) fn note_head(&mut self, offset: u64, data: &[u8]) {
-        let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(data.len());
+        let end = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .saturating_add(data.len());
         if offset < PAGE as u64 && self.head.len() < end.min(PAGE) {
             self.head.resize(end.min(PAGE), 0);
         }
@@ -61,11 +68,15 @@ impl State {
     }
 }
 
-/// Copies the part of `bytes`, which lie at offset `from`, that overlaps `out`, which lies at offset `to`.
+/// Copies the part of `bytes`, which lie at offset `from`, that overlaps `out`, which lies at
+/// offset `to`.
 pub(super) fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
     let start = from.max(to);
     let behind = |at: u64| usize::try_from(start - at).unwrap_or(usize::MAX);
     let source = bytes.get(behind(from)..).unwrap_or_default();
     let target = out.get_mut(behind(to)..).unwrap_or_default();
-    target.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+    target
+        .iter_mut()
+        .zip(source)
+        .for_each(|(to, from)| *to = *from);
 }

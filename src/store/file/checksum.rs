@@ -1,5 +1,6 @@
-//! The checksum of each block of the file: of what was last written to it, or else of what was first read from it. They
-//! detect a disk that changes data, also in blocks that are no longer read because they are cached in memory.
+//! The checksum of each block of the file: of what was last written to it, or else of what was
+//! first read from it. They detect a disk that changes data, also in blocks that are no longer read
+//! because they are cached in memory.
 
 use std::sync::{
     PoisonError, RwLock, RwLockReadGuard,
@@ -20,7 +21,10 @@ impl Checksums {
     pub(crate) fn set_if_unknown(&self, offset: u64, bytes: &[u8]) {
         let checksums = self.known_up_to(offset + bytes.len() as u64);
         for (number, block) in whole(offset, bytes) {
-            if let Some(known) = checksums.get(number).filter(|known| known.load(Relaxed) == UNKNOWN) {
+            if let Some(known) = checksums
+                .get(number)
+                .filter(|known| known.load(Relaxed) == UNKNOWN)
+            {
                 known.store(sum(block), Relaxed);
             }
         }
@@ -36,18 +40,26 @@ impl Checksums {
     pub(crate) fn forget(&self, offset: u64, length: usize) {
         let end = (offset + length as u64).div_ceil(BLOCK);
         let checksums = self.read();
-        (offset / BLOCK..end).filter_map(|block| checksums.get(index(block))).for_each(|known| known.store(UNKNOWN, Relaxed));
+        (offset / BLOCK..end)
+            .filter_map(|block| checksums.get(index(block)))
+            .for_each(|known| known.store(UNKNOWN, Relaxed));
     }
 
     /// Records that the file was cut to this length.
     pub(crate) fn truncate(&self, length: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).truncate(index(length.div_ceil(BLOCK)));
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .truncate(index(length.div_ceil(BLOCK)));
         self.forget(length, 1);
     }
 
     /// The checksum of a block, if it is known.
     pub(crate) fn of(&self, block: u64) -> Option<u32> {
-        self.read().get(index(block)).map(|known| known.load(Relaxed)).filter(|known| *known != UNKNOWN)
+        self.read()
+            .get(index(block))
+            .map(|known| known.load(Relaxed))
+            .filter(|known| *known != UNKNOWN)
     }
 
     /// The number of blocks covered.
@@ -57,7 +69,10 @@ impl Checksums {
 
     /// The number of blocks whose checksum is known.
     pub(crate) fn known(&self) -> u64 {
-        self.read().iter().filter(|known| known.load(Relaxed) != UNKNOWN).count() as u64
+        self.read()
+            .iter()
+            .filter(|known| known.load(Relaxed) != UNKNOWN)
+            .count() as u64
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<AtomicU32>> {
@@ -83,13 +98,19 @@ fn index(block: u64) -> usize {
     usize::try_from(block).unwrap_or(usize::MAX)
 }
 
-/// The whole blocks in a range of the file, by number, without the first: it names the current state, and parts of it
-/// are rewritten all the time.
+/// The whole blocks in a range of the file, by number, without the first: it names the current
+/// state, and parts of it are rewritten all the time.
 fn whole(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = offset.div_ceil(BLOCK);
     let before = usize::try_from(first * BLOCK - offset).unwrap_or(usize::MAX);
-    let blocks = bytes.get(before..).unwrap_or_default().chunks_exact(index(BLOCK));
-    blocks.enumerate().map(move |(n, block)| (index(first) + n, block)).filter(|(number, _)| *number > 0)
+    let blocks = bytes
+        .get(before..)
+        .unwrap_or_default()
+        .chunks_exact(index(BLOCK));
+    blocks
+        .enumerate()
+        .map(move |(n, block)| (index(first) + n, block))
+        .filter(|(number, _)| *number > 0)
 }
 
 /// The checksum of a block's content; never the value for an unknown block.

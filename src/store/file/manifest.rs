@@ -1,12 +1,16 @@
-//! The manifest of a snapshot, stored in the snapshot itself, which detects damage to any part of it.
+//! The manifest of a snapshot, stored in the snapshot itself, which detects damage to any part of
+//! it.
 //!
-//! Invariant: only a file that was not written to since it was made has a manifest; opening a file for writing removes
-//! it, and counts the restore (`restoration.rs`). The manifest proves that nothing was damaged, not who made the file.
+//! Invariant: only a file that was not written to since it was made has a manifest; opening a file
+//! for writing removes it, and counts the restore (`restoration.rs`). The manifest proves that
+//! nothing was damaged, not who made the file.
 
 use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
+};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
@@ -47,12 +51,24 @@ impl Manifest {
     /// Checks these rows against the manifest. Returns the same manifest if they match.
     pub(crate) fn confirm(&self, rows: Sum) -> Result<Self> {
         let found = Self::over(rows, self.format, self.release.clone(), self.made_at)?;
-        if found == *self { Ok(found) } else { Err(Error::Storage("the content does not match the manifest".into())) }
+        if found == *self {
+            Ok(found)
+        } else {
+            Err(Error::Storage(
+                "the content does not match the manifest".into(),
+            ))
+        }
     }
 
     fn over(sum: Sum, format: u32, release: String, made_at: Timestamp) -> Result<Self> {
         let Sum { mut hash, rows } = sum;
-        let mut manifest = Self { format, release, made_at, rows, hash: String::new() };
+        let mut manifest = Self {
+            format,
+            release,
+            made_at,
+            rows,
+            hash: String::new(),
+        };
         hash.update(&manifest.text()?);
         manifest.hash = HEXLOWER.encode(hash.finish().as_ref());
         Ok(manifest)
@@ -60,14 +76,17 @@ impl Manifest {
 
     /// The number of records of each kind.
     pub fn records(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.rows.iter().filter_map(|(table, count)| Some((table.strip_prefix(RECORDS)?, *count)))
+        self.rows
+            .iter()
+            .filter_map(|(table, count)| Some((table.strip_prefix(RECORDS)?, *count)))
     }
 
     fn text(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|e| Error::Internal(format!("a manifest: {e}")))
     }
 
-    /// Writes the manifest into a file whose other content is complete; with a mark if the file takes the place of one with the same content.
+    /// Writes the manifest into a file whose other content is complete; with a mark if the file
+    /// takes the place of one with the same content.
     pub(crate) fn store(&self, database: &Database, is_same: bool) -> Result<()> {
         let text = self.text()?;
         let write = || -> Result<(), redb::Error> {
@@ -84,12 +103,16 @@ impl Manifest {
     /// The manifest of a file; `None` if it has none.
     pub(crate) fn load(from: &ReadTransaction) -> Result<Option<Self>> {
         let meta = from.open_table(META).map_err(broken)?;
-        let Some(text) = meta.get(KEY).map_err(broken)? else { return Ok(None) };
-        serde_json::from_slice(text.value()).map(Some).map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
+        let Some(text) = meta.get(KEY).map_err(broken)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(text.value())
+            .map(Some)
+            .map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
     }
 
-    /// Removes the manifest from a file that is about to be written to. Such a file was restored, unless it only took the place of one with
-    /// the same content.
+    /// Removes the manifest from a file that is about to be written to. Such a file was restored,
+    /// unless it only took the place of one with the same content.
     pub(crate) fn forget(database: &Database, now: Timestamp) -> Result<(), redb::Error> {
         if database.begin_read()?.open_table(META)?.get(KEY)?.is_none() {
             return Ok(());
@@ -106,8 +129,8 @@ impl Manifest {
     }
 }
 
-/// Whether the next opening of this file for writing is a restore: it is a snapshot that was not put in the place of a data file yet, or only
-/// just now.
+/// Whether the next opening of this file for writing is a restore: it is a snapshot that was not
+/// put in the place of a data file yet, or only just now.
 pub(crate) fn is_unopened_snapshot(of: &ReadTransaction) -> Result<bool> {
     let meta = of.open_table(META).map_err(broken)?;
     let has = |key: &[u8]| meta.get(key).map(|value| value.is_some()).map_err(broken);
@@ -116,13 +139,18 @@ pub(crate) fn is_unopened_snapshot(of: &ReadTransaction) -> Result<bool> {
 
 /// The names of the tables that make up the content of a file, in ascending order.
 pub(crate) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
-    let mut names: Vec<String> = of.list_tables().map_err(broken)?.map(|table| table.name().to_owned()).collect();
+    let mut names: Vec<String> = of
+        .list_tables()
+        .map_err(broken)?
+        .map(|table| table.name().to_owned())
+        .collect();
     names.retain(|name| name != META.name());
     names.sort_unstable();
     Ok(names)
 }
 
-/// Counts and hashes rows, table by table in the order of their names. An empty table counts like one that is missing.
+/// Counts and hashes rows, table by table in the order of their names. An empty table counts like
+/// one that is missing.
 pub(crate) struct Sum {
     hash: Context,
     rows: BTreeMap<String, u64>,
@@ -130,7 +158,10 @@ pub(crate) struct Sum {
 
 impl Default for Sum {
     fn default() -> Self {
-        Self { hash: Context::new(&SHA256), rows: BTreeMap::new() }
+        Self {
+            hash: Context::new(&SHA256),
+            rows: BTreeMap::new(),
+        }
     }
 }
 
@@ -139,7 +170,9 @@ impl Sum {
     pub(crate) fn of(transaction: &ReadTransaction, watch: &Progress) -> Result<Self> {
         let mut sum = Self::default();
         for name in tables(transaction)? {
-            let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(&name)).map_err(broken)?;
+            let table = transaction
+                .open_table(TableDefinition::<&[u8], &[u8]>::new(&name))
+                .map_err(broken)?;
             for row in table.iter().map_err(broken)? {
                 let (key, value) = row.map_err(broken)?;
                 sum.add(&name, key.value(), value.value());

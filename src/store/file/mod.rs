@@ -1,5 +1,5 @@
-//! The data file: how it is opened and created, its backend and block checksums, recovery after a disk failure, snapshots, upgrades of the
-//! format.
+//! The data file: how it is opened and created, its backend and block checksums, recovery after a
+//! disk failure, snapshots, upgrades of the format.
 
 pub(crate) mod backend;
 mod backend_state;

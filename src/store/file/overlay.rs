@@ -1,5 +1,5 @@
-//! A file with changes that stay in memory. Opening a file this way changes nothing in it, even if it was not closed
-//! properly.
+//! A file with changes that stay in memory. Opening a file this way changes nothing in it, even if
+//! it was not closed properly.
 //!
 //! Invariant: the file itself is opened for reading only.
 
@@ -42,7 +42,10 @@ impl Overlay {
     /// The length of the file cannot be read.
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file, changes: RwLock::new(OverlayPages::none(length)) })
+        Ok(Self {
+            file,
+            changes: RwLock::new(OverlayPages::none(length)),
+        })
     }
 
     fn changes(&self) -> RwLockReadGuard<'_, OverlayPages> {
@@ -61,7 +64,11 @@ impl Overlay {
 impl OverlayPages {
     /// No changes yet, to a file of this length in bytes.
     pub(crate) fn none(length: u64) -> Self {
-        Self { length, of_file: length, changed: BTreeMap::new() }
+        Self {
+            length,
+            of_file: length,
+            changed: BTreeMap::new(),
+        }
     }
 
     /// The length of the changed file in bytes.
@@ -71,19 +78,32 @@ impl OverlayPages {
 
     /// The changed ranges: offset and content, cut at the end of the file.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let within = |at: u64, bytes: &[u8]| bytes.len().min(usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX));
-        self.changed.iter().map(|(block, bytes)| (block * BLOCK, bytes)).map(move |(at, bytes)| {
-            let (there, _) = bytes.split_at(within(at, bytes));
-            (at, there)
-        })
+        let within = |at: u64, bytes: &[u8]| {
+            bytes
+                .len()
+                .min(usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX))
+        };
+        self.changed
+            .iter()
+            .map(|(block, bytes)| (block * BLOCK, bytes))
+            .map(move |(at, bytes)| {
+                let (there, _) = bytes.split_at(within(at, bytes));
+                (at, there)
+            })
     }
 
     /// Reads the file from `offset` on, with zeros after its end.
     fn of_file(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let there = usize::try_from(self.of_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
+        let there = usize::try_from(self.of_file.saturating_sub(offset))
+            .unwrap_or(usize::MAX)
+            .min(out.len());
         let (known, rest) = out.split_at_mut(there);
         rest.fill(0);
-        if known.is_empty() { Ok(()) } else { source(offset, known) }
+        if known.is_empty() {
+            Ok(())
+        } else {
+            source(offset, known)
+        }
     }
 
     pub(crate) fn read(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -94,7 +114,11 @@ impl OverlayPages {
         let mut rest = out;
         for (block, from, length) in parts(offset, rest.len()) {
             let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
-            if let Some(bytes) = self.changed.get(&block).and_then(|bytes| bytes.get(from..from + length)) {
+            if let Some(bytes) = self
+                .changed
+                .get(&block)
+                .and_then(|bytes| bytes.get(from..from + length))
+            {
                 part.copy_from_slice(bytes);
             }
             rest = behind;
@@ -107,7 +131,9 @@ impl OverlayPages {
             self.of_file = self.of_file.min(length);
             self.changed.retain(|block, _| block * BLOCK < length);
             if let Some(last) = self.changed.get_mut(&(length / BLOCK)) {
-                last.iter_mut().skip((length % BLOCK) as usize).for_each(|byte| *byte = 0);
+                last.iter_mut()
+                    .skip((length % BLOCK) as usize)
+                    .for_each(|byte| *byte = 0);
             }
         }
         self.length = length;
@@ -125,7 +151,10 @@ impl OverlayPages {
                 self.of_file(source, block * BLOCK, &mut bytes)?;
                 self.changed.insert(block, bytes);
             }
-            let changed = self.changed.get_mut(&block).and_then(|bytes| bytes.get_mut(from..from + length));
+            let changed = self
+                .changed
+                .get_mut(&block)
+                .and_then(|bytes| bytes.get_mut(from..from + length));
             changed.ok_or_else(out_of_range)?.copy_from_slice(part);
             rest = behind;
         }
@@ -133,7 +162,8 @@ impl OverlayPages {
     }
 }
 
-/// The parts of a range, each within one block: the block number, the offset in the block, and the length.
+/// The parts of a range, each within one block: the block number, the offset in the block, and the
+/// length.
 fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + length as u64;
     (offset / BLOCK..end.div_ceil(BLOCK)).map(move |block| {

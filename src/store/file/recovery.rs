@@ -1,5 +1,5 @@
-//! How the writer recovers from a failure: it reopens the file, so that reads work, and tries at intervals whether
-//! writes work again.
+//! How the writer recovers from a failure: it reopens the file, so that reads work, and tries at
+//! intervals whether writes work again.
 //!
 //! Not here: how the file is brought back to a known state (`file/backend.rs`).
 
@@ -19,17 +19,24 @@ pub(crate) struct Recovery<'c> {
 
 impl<'c> Recovery<'c> {
     pub(crate) fn new(core: &'c StoreCore, retry: Duration) -> Self {
-        Self { core, retry, stale: false, tried: Timestamp::MIN }
+        Self {
+            core,
+            retry,
+            stale: false,
+            tried: Timestamp::MIN,
+        }
     }
 
-    /// Starts recovery after a failed commit. When this returns, no reader sees any part of that commit.
+    /// Starts recovery after a failed commit. When this returns, no reader sees any part of that
+    /// commit.
     pub(crate) fn begin(&mut self, error: &Error) {
         self.stale = true;
         self.core.fail(error.to_string());
         self.attempt();
     }
 
-    /// Called at intervals: notices a failure that a reader met, and retries while writes are rejected.
+    /// Called at intervals: notices a failure that a reader met, and retries while writes are
+    /// rejected.
     pub(crate) fn check(&mut self) {
         if let Some(reason) = self.core.backend.failure() {
             self.stale = true;
@@ -46,7 +53,9 @@ impl<'c> Recovery<'c> {
         if self.stale {
             match self.core.reopen() {
                 Ok(()) => self.stale = false,
-                Err(error) => return tracing::warn!(%error, "the data file cannot be reopened after a failure"),
+                Err(error) => {
+                    return tracing::warn!(%error, "the data file cannot be reopened after a failure");
+                }
             }
         }
         match self.core.backend.rejoin() {

@@ -1,4 +1,5 @@
-//! The history: rows that are only appended, each chained to the one before; how they are stored, checked and read.
+//! The history: rows that are only appended, each chained to the one before; how they are stored,
+//! checked and read.
 
 pub(crate) mod chain;
 pub(crate) mod history_query;

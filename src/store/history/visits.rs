@@ -1,10 +1,12 @@
-//! Log-ins that are counted instead of written, so that an identity that logs in and out all the time costs a few rows a minute.
+//! Log-ins that are counted instead of written, so that an identity that logs in and out all the
+//! time costs a few rows a minute.
 //!
-//! Log-ins of an identity with the same credential from the same address are alike, and so are its log-outs. The first one after a quiet
-//! minute is a row in the transaction of the session. Those alike in the following minute are counted in memory, and written as one row with
-//! the count once the minute is over (`Store::write_visits`). Beyond [`LIMIT`] different ones of an identity in that minute, the others
-//! count as alike. A crash loses the counts of that minute. Sessions that somebody else ends have a row each: only who has the right to do so
-//! can cause them.
+//! Log-ins of an identity with the same credential from the same address are alike, and so are its
+//! log-outs. The first one after a quiet minute is a row in the transaction of the session. Those
+//! alike in the following minute are counted in memory, and written as one row with the count once
+//! the minute is over (`Store::write_visits`). Beyond [`LIMIT`] different ones of an identity in
+//! that minute, the others count as alike. A crash loses the counts of that minute. Sessions that
+//! somebody else ends have a row each: only who has the right to do so can cause them.
 
 use std::{
     collections::HashMap,
@@ -24,14 +26,16 @@ use crate::{
 const REST: Duration = Duration::from_secs(60);
 /// At most this many different log-ins of an identity are counted separately.
 const LIMIT: usize = 16;
-/// Log-ins of at most this many identities are counted at the same time; those of others are written.
+/// Log-ins of at most this many identities are counted at the same time; those of others are
+/// written.
 const IDENTITIES: usize = 100_000;
 
 /// A log-in or log-out of one transaction.
 pub(crate) struct Visit {
     identity: u64,
     alike: u64,
-    /// Whether its credential and address are not counted separately, because the identity has too many of them.
+    /// Whether its credential and address are not counted separately, because the identity has too
+    /// many of them.
     is_one_of_many: bool,
     entry: HistoryEntry,
     author: Author,
@@ -55,7 +59,8 @@ pub(super) struct Counted {
 /// The log-ins of an identity since a quiet minute.
 struct Identity {
     since: Timestamp,
-    /// By what they have in common; nothing is counted yet while there is only the one that was written.
+    /// By what they have in common; nothing is counted yet while there is only the one that was
+    /// written.
     alike: HashMap<u64, Option<Counted>>,
 }
 
@@ -71,16 +76,32 @@ impl Visits {
         let alike = self.1.hash_one(key);
         let is_one_of_many = self.with(|known| {
             let known = known.get(&identity).filter(|known| !known.is_quiet(at));
-            known.is_some_and(|known| known.alike.len() >= LIMIT && !known.alike.contains_key(&alike))
+            known.is_some_and(|known| {
+                known.alike.len() >= LIMIT && !known.alike.contains_key(&alike)
+            })
         });
-        let alike = if is_one_of_many { self.1.hash_one((key.goes, key.identity)) } else { alike };
-        Some(Visit { identity, alike, is_one_of_many, entry: entry.clone(), author: author.clone(), at, is_counted: false })
+        let alike = if is_one_of_many {
+            self.1.hash_one((key.goes, key.identity))
+        } else {
+            alike
+        };
+        Some(Visit {
+            identity,
+            alike,
+            is_one_of_many,
+            entry: entry.clone(),
+            author: author.clone(),
+            at,
+            is_counted: false,
+        })
     }
 
     /// Whether a log-in like this one was written less than a minute ago.
     fn is_known(&self, visit: &Visit) -> bool {
         self.with(|known| {
-            let known = known.get(&visit.identity).filter(|known| !known.is_quiet(visit.at));
+            let known = known
+                .get(&visit.identity)
+                .filter(|known| !known.is_quiet(visit.at));
             known.is_some_and(|known| known.alike.contains_key(&visit.alike))
         })
     }
@@ -95,20 +116,35 @@ impl Visits {
                 if known.len() >= IDENTITIES && !known.contains_key(&visit.identity) {
                     known.retain(|_, known| !known.is_quiet(visit.at));
                 }
-                if visit.is_counted || known.len() < IDENTITIES || known.contains_key(&visit.identity) {
-                    known.entry(visit.identity).or_insert_with(|| Identity::since(visit.at)).take(visit);
+                if visit.is_counted
+                    || known.len() < IDENTITIES
+                    || known.contains_key(&visit.identity)
+                {
+                    known
+                        .entry(visit.identity)
+                        .or_insert_with(|| Identity::since(visit.at))
+                        .take(visit);
                 }
             }
         });
     }
 
-    /// Removes what is to be written: what was counted in a minute that is over; if `is_over`, everything.
+    /// Removes what is to be written: what was counted in a minute that is over; if `is_over`,
+    /// everything.
     pub(super) fn due(&self, now: Timestamp, is_over: bool) -> Vec<(u64, u64, Counted)> {
         let mut due = Vec::new();
         self.with(|known| {
-            for (identity, known) in known.iter_mut().filter(|(_, known)| is_over || known.is_past(now)) {
+            for (identity, known) in known
+                .iter_mut()
+                .filter(|(_, known)| is_over || known.is_past(now))
+            {
                 let before = due.len();
-                due.extend(known.alike.iter_mut().filter_map(|(alike, counted)| Some((*identity, *alike, counted.take()?))));
+                due.extend(
+                    known
+                        .alike
+                        .iter_mut()
+                        .filter_map(|(alike, counted)| Some((*identity, *alike, counted.take()?))),
+                );
                 if due.len() > before {
                     known.since = now;
                 }
@@ -122,10 +158,15 @@ impl Visits {
     pub(super) fn give_back(&self, counts: Vec<(u64, u64, Counted)>) {
         self.with(|known| {
             for (identity, alike, before) in counts {
-                let known = known.entry(identity).or_insert_with(|| Identity::since(before.first));
+                let known = known
+                    .entry(identity)
+                    .or_insert_with(|| Identity::since(before.first));
                 let counted = known.alike.entry(alike).or_default();
                 match counted {
-                    Some(counted) => (counted.times, counted.first) = (counted.times + before.times, before.first),
+                    Some(counted) => {
+                        (counted.times, counted.first) =
+                            (counted.times + before.times, before.first)
+                    }
                     None => *counted = Some(before),
                 }
             }
@@ -139,7 +180,10 @@ impl Visits {
 
 impl Identity {
     fn since(since: Timestamp) -> Self {
-        Self { since, alike: HashMap::new() }
+        Self {
+            since,
+            alike: HashMap::new(),
+        }
     }
 
     /// Whether the minute is over.
@@ -152,7 +196,18 @@ impl Identity {
         self.is_past(now) && self.alike.values().all(Option::is_none)
     }
 
-    fn take(&mut self, Visit { alike, is_one_of_many, mut entry, mut author, at, is_counted, .. }: Visit) {
+    fn take(
+        &mut self,
+        Visit {
+            alike,
+            is_one_of_many,
+            mut entry,
+            mut author,
+            at,
+            is_counted,
+            ..
+        }: Visit,
+    ) {
         if self.is_quiet(at) {
             *self = Self::since(at);
         }
@@ -164,16 +219,33 @@ impl Identity {
             entry.forget_visitor();
             author.address = None;
         }
-        let (times, first) = counted.as_ref().map_or((0, at), |counted| (counted.times, counted.first));
-        *counted = Some(Counted { entry, author, times: times + 1, first, last: at });
+        let (times, first) = counted
+            .as_ref()
+            .map_or((0, at), |counted| (counted.times, counted.first));
+        *counted = Some(Counted {
+            entry,
+            author,
+            times: times + 1,
+            first,
+            last: at,
+        });
     }
 }
 
 impl PendingVisits {
     /// Notes a row that is about to be written. Returns whether it is only counted.
-    pub(crate) fn counts(&mut self, visits: &Visits, entry: &HistoryEntry, author: &Author, at: Timestamp) -> bool {
-        let Some(mut visit) = visits.visit(entry, author, at) else { return false };
-        visit.is_counted = self.0.iter().any(|other| other.alike == visit.alike) || visits.is_known(&visit);
+    pub(crate) fn counts(
+        &mut self,
+        visits: &Visits,
+        entry: &HistoryEntry,
+        author: &Author,
+        at: Timestamp,
+    ) -> bool {
+        let Some(mut visit) = visits.visit(entry, author, at) else {
+            return false;
+        };
+        visit.is_counted =
+            self.0.iter().any(|other| other.alike == visit.alike) || visits.is_known(&visit);
         let is_counted = visit.is_counted;
         self.0.push(visit);
         is_counted
@@ -193,7 +265,11 @@ impl Counted {
     pub(super) fn row(&self) -> (Author, HistoryEntry) {
         let mut entry = self.entry.clone();
         let after = entry.after.get_or_insert_with(Map::new);
-        for (member, value) in [("times", json!(self.times)), ("first", json!(self.first)), ("last", json!(self.last))] {
+        for (member, value) in [
+            ("times", json!(self.times)),
+            ("first", json!(self.first)),
+            ("last", json!(self.last)),
+        ] {
             after.insert(member.into(), value);
         }
         (self.author.clone(), entry)

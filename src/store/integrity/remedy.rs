@@ -1,5 +1,5 @@
-//! Repairs of faults. Each remedy checks again that its fault is still there, because other writes may have happened
-//! since.
+//! Repairs of faults. Each remedy checks again that its fault is still there, because other writes
+//! may have happened since.
 
 use std::collections::HashSet;
 
@@ -37,8 +37,8 @@ pub(crate) enum Remedy {
 }
 
 impl Remedy {
-    /// The order of application; `None` if it is not applied. The end of the history comes first, because every other
-    /// repair appends to it.
+    /// The order of application; `None` if it is not applied. The end of the history comes first,
+    /// because every other repair appends to it.
     pub(crate) fn order(&self, unreadable: Unreadable) -> Option<u8> {
         match self {
             Self::None => None,
@@ -50,7 +50,8 @@ impl Remedy {
         }
     }
 
-    /// Applies the remedy if the fault is still there. Returns why it could not be applied, if so; then nothing was changed.
+    /// Applies the remedy if the fault is still there. Returns why it could not be applied, if so;
+    /// then nothing was changed.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -71,10 +72,13 @@ impl Remedy {
     }
 }
 
-/// Deletes a record that cannot be read. Its index rows and the references to it become faults, which later passes repair.
+/// Deletes a record that cannot be read. Its index rows and the references to it become faults,
+/// which later passes repair.
 fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
     let entry = tx.context.registry.entry(place)?;
-    let Some(bytes) = tx.bytes(Table::Records(place), key)? else { return Ok(()) };
+    let Some(bytes) = tx.bytes(Table::Records(place), key)? else {
+        return Ok(());
+    };
     if text(key).is_ok_and(|id| (entry.parts)(id, &bytes).is_ok()) {
         return Ok(());
     }
@@ -93,24 +97,36 @@ fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
     let entry = tx.context.registry.entry(place)?;
-    let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
+    let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else {
+        return Ok(());
+    };
     for own in (entry.parts)(id, &bytes)?.entries {
         let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
         if missing && holder(tx, entry, place, id, &own)?.is_none() {
             tx.rows.insert(Table::Index, &own.key, &own.row)?;
-            tx.events.borrow_mut().extend(own.key.get(..own.prefix).map(|prefix| Event::repaired(entry.kind, id, prefix)));
+            tx.events.borrow_mut().extend(
+                own.key
+                    .get(..own.prefix)
+                    .map(|prefix| Event::repaired(entry.kind, id, prefix)),
+            );
         }
     }
     Ok(())
 }
 
 fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
-    let Some(row) = tx.bytes(Table::Index, key)? else { return Ok(()) };
+    let Some(row) = tx.bytes(Table::Index, key)? else {
+        return Ok(());
+    };
     if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
         tx.rows.remove(Table::Index, key)?;
         let known = index::parts(key, &row).and_then(|(code, id)| {
             let (place, _) = tx.context.registry.field(code)?;
-            Some(Event::repaired(tx.context.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
+            Some(Event::repaired(
+                tx.context.registry.entry(place).ok()?.kind,
+                id,
+                key.get(..key.len() - id.len())?,
+            ))
         });
         tx.events.borrow_mut().extend(known);
     }
@@ -121,10 +137,13 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
     let entry = tx.context.registry.entry(place)?;
     let mut cleared = HashSet::new();
     loop {
-        let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
+        let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else {
+            return Ok(());
+        };
         let mut gone = None;
         for target in (entry.parts)(id, &bytes)?.targets {
-            // A record under a tombstone counts as missing. Its removal would have the same effect later.
+            // A record under a tombstone counts as missing. Its removal would have the same effect
+            // later.
             if !tx.exists(target.kind, &target.id)? {
                 gone = Some(target);
                 break;
@@ -136,7 +155,9 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         }
         tx.clear_reference(place, id, target.kind, &target.id)?;
         if !cleared.insert(target.id) {
-            return Err(Error::Internal("the reference to a missing record could not be removed".into()));
+            return Err(Error::Internal(
+                "the reference to a missing record could not be removed".into(),
+            ));
         }
     }
 }

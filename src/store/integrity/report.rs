@@ -11,8 +11,8 @@ pub struct Finding {
     pub fixed: bool,
 }
 
-/// What a repair does with records that cannot be read, and with an unreadable last row of the history. Nothing can be
-/// written after such a row.
+/// What a repair does with records that cannot be read, and with an unreadable last row of the
+/// history. Nothing can be written after such a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     Stays,

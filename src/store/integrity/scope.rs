@@ -9,7 +9,9 @@ use crate::{
 /// The tables that are checked, in this order.
 pub(super) fn tables(read: &Read<'_>) -> impl Iterator<Item = Table> {
     let records = (0..read.context.registry.entries().len()).map(Table::Records);
-    records.chain([Table::Index]).chain(HistoryClass::ALL.map(Table::History))
+    records
+        .chain([Table::Index])
+        .chain(HistoryClass::ALL.map(Table::History))
 }
 
 /// The number of rows to check.

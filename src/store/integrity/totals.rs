@@ -1,9 +1,10 @@
-//! A check in one pass over each table, without lookups, of whether there is any fault. For a large and sound file it
-//! is the whole check.
+//! A check in one pass over each table, without lookups, of whether there is any fault. For a large
+//! and sound file it is the whole check.
 //!
-//! The index has exactly the rows that the records require if both sides have the same sum of hashes. References are
-//! sound if their targets are among the ids that were seen. Rows with the same unique value are neighbours. The hashes
-//! have new random keys each time, so that nobody can prepare collisions.
+//! The index has exactly the rows that the records require if both sides have the same sum of
+//! hashes. References are sound if their targets are among the ids that were seen. Rows with the
+//! same unique value are neighbours. The hashes have new random keys each time, so that nobody can
+//! prepare collisions.
 
 use std::{
     collections::HashSet,
@@ -48,7 +49,15 @@ impl<'t> Totals<'t> {
     /// The file cannot be read, or `watch` cancelled it.
     pub(crate) fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
         let (wanted, present) = (HashSet::new(), HashSet::new());
-        let mut totals = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
+        let mut totals = Self {
+            read,
+            watch,
+            hash: RandomState::new(),
+            index: 0,
+            wanted,
+            present,
+            sound: true,
+        };
         watch.begin(total(read)?);
         totals.records()?;
         totals.index()?;
@@ -58,7 +67,11 @@ impl<'t> Totals<'t> {
 
     fn next(&self) -> Result<ControlFlow<()>> {
         self.watch.step()?;
-        Ok(if self.sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if self.sound {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
     }
 
     fn records(&mut self) -> Result<()> {
@@ -67,7 +80,8 @@ impl<'t> Totals<'t> {
             let is_target = registry.edges_to(entry.kind).next().is_some();
             read.scan(Table::Records(place), ALL, &mut |id, bytes| {
                 if is_target {
-                    self.present.insert(self.hash.hash_one((entry.kind.name, id)));
+                    self.present
+                        .insert(self.hash.hash_one((entry.kind.name, id)));
                 }
                 self.sound = self.record(entry, id, bytes).is_some();
                 self.next()
@@ -78,11 +92,21 @@ impl<'t> Totals<'t> {
 
     /// Adds one record; `None` if it has a fault.
     fn record(&mut self, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Option<()> {
-        let RecordParts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
+        let RecordParts {
+            entries,
+            targets,
+            flaw,
+        } = (entry.parts)(text(id).ok()?, bytes).ok()?;
         for own in entries {
-            self.index = self.index.wrapping_add(self.hash.hash_one((own.key.as_slice(), own.row.as_slice())));
+            self.index = self
+                .index
+                .wrapping_add(self.hash.hash_one((own.key.as_slice(), own.row.as_slice())));
         }
-        self.wanted.extend(targets.iter().map(|target| self.hash.hash_one((target.kind.name, target.id.as_bytes()))));
+        self.wanted.extend(
+            targets
+                .iter()
+                .map(|target| self.hash.hash_one((target.kind.name, target.id.as_bytes()))),
+        );
         if flaw.is_none() { Some(()) } else { None }
     }
 

@@ -1,4 +1,5 @@
-//! The results of a list: a page of records, ids stored compactly, and which matches are on the page.
+//! The results of a list: a page of records, ids stored compactly, and which matches are on the
+//! page.
 
 use crate::{
     entity::{Entity, Record},
@@ -40,7 +41,9 @@ impl Ids {
 
     /// The id at an index.
     pub fn get(&self, at: usize) -> Option<&str> {
-        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        let start = at
+            .checked_sub(1)
+            .map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.text.get(start..*self.ends.get(at)?)
     }
 
@@ -62,10 +65,14 @@ pub(super) fn shown(window: Window, at: u64) -> bool {
 
 /// Whether an index is after the end of the page.
 pub(super) fn ended(window: Window, at: u64) -> bool {
-    window.limit.is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))
+    window
+        .limit
+        .is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))
 }
 
 /// The number of matches up to the end of the page.
 pub(super) fn max_collected(window: Window) -> usize {
-    window.limit.map_or(usize::MAX, |limit| limit.saturating_add(window.offset))
+    window
+        .limit
+        .map_or(usize::MAX, |limit| limit.saturating_add(window.offset))
 }

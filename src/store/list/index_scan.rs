@@ -1,5 +1,5 @@
-//! Lists made from the index of one field, which gives the matching records and their order. Only the records of the
-//! page are read.
+//! Lists made from the index of one field, which gives the matching records and their order. Only
+//! the records of the page are read.
 
 use std::{collections::BinaryHeap, ops::Bound};
 
@@ -31,26 +31,38 @@ enum Order {
 }
 
 impl IndexScan {
-    /// The scan for a list of all records, if filter and order use only one field that every record has, and the id.
+    /// The scan for a list of all records, if filter and order use only one field that every record
+    /// has, and the id.
     pub(crate) fn of<E: Entity>(predicate: &Predicate, sort: &[Sort]) -> Option<Self> {
         // Values of such a field are unique, so that further sort keys have no effect.
         let first = sort.first();
-        let asked = first.map(|by| &by.symbol).into_iter().chain(predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));
-        let mut fields = asked.map(|symbol| field_of::<E>(symbol).filter(|field| field.index == Index::Every).map(|field| field.name));
+        let asked = first.map(|by| &by.symbol).into_iter().chain(
+            predicate
+                .symbols()
+                .into_iter()
+                .filter(|symbol| !is_id(symbol)),
+        );
+        let mut fields = asked.map(|symbol| {
+            field_of::<E>(symbol)
+                .filter(|field| field.index == Index::Every)
+                .map(|field| field.name)
+        });
         let field = fields.next()??;
         let order = match first.map(|by| by.descending) {
             None => Order::ById,
             Some(false) => Order::Ascending,
             Some(true) => Order::Descending,
         };
-        fields.all(|other| other == Some(field)).then_some(Self { field, order })
+        fields
+            .all(|other| other == Some(field))
+            .then_some(Self { field, order })
     }
 }
 
 impl Read<'_> {
-    /// The ids in `window` of all records that match, by an index scan, and the number of all that match; `everything` says
-    /// that all records match. `None` if the order of a value is unknown: the index orders long values only by their first
-    /// bytes.
+    /// The ids in `window` of all records that match, by an index scan, and the number of all that
+    /// match; `everything` says that all records match. `None` if the order of a value is unknown:
+    /// the index orders long values only by their first bytes.
     ///
     /// # Errors
     /// A row is damaged, or the file cannot be read.
@@ -72,13 +84,19 @@ impl Read<'_> {
         let visit = &mut |key: &[u8], row: &[u8]| {
             let (value, prefix) = index::value(key, row).ok_or_else(torn)?;
             known = !ordered || row.is_empty();
-            let seen = Pair { value: text(&value)?, id: text(key.get(prefix..).unwrap_or_default())? };
+            let seen = Pair {
+                value: text(&value)?,
+                id: text(key.get(prefix..).unwrap_or_default())?,
+            };
             if everything || predicate.matches(&seen) {
                 found.add(seen.id);
             }
             Ok(flow(known && !(everything && ended(window, found.total))))
         };
-        let keys = (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice()));
+        let keys = (
+            Bound::Included(start.as_slice()),
+            Bound::Excluded(end.as_slice()),
+        );
         match scan.order {
             Order::Descending => self.scan_back(Table::Index, keys, visit)?,
             Order::ById | Order::Ascending => self.scan(Table::Index, keys, visit)?,
@@ -86,7 +104,11 @@ impl Read<'_> {
         if !known {
             return Ok(None);
         }
-        let total = if everything { self.count::<E>()? } else { found.total };
+        let total = if everything {
+            self.count::<E>()?
+        } else {
+            found.total
+        };
         Ok(Some((found.page(), total)))
     }
 }
@@ -99,7 +121,11 @@ struct Pair<'p> {
 
 impl FilterTarget for Pair<'_> {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
-        if is_id(symbol) { self.id.into() } else { self.value.into() }
+        if is_id(symbol) {
+            self.id.into()
+        } else {
+            self.value.into()
+        }
     }
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}
 }
@@ -116,7 +142,12 @@ struct Found {
 
 impl Found {
     fn new(window: Window, ordered: bool) -> Self {
-        Self { window, total: 0, ordered: ordered.then(Ids::default), lowest: BinaryHeap::new() }
+        Self {
+            window,
+            total: 0,
+            ordered: ordered.then(Ids::default),
+            lowest: BinaryHeap::new(),
+        }
     }
 
     fn add(&mut self, id: &str) {
@@ -138,7 +169,11 @@ impl Found {
     fn page(self) -> Ids {
         self.ordered.unwrap_or_else(|| {
             let mut ids = Ids::default();
-            self.lowest.into_sorted_vec().iter().skip(self.window.offset).for_each(|id| ids.push(id));
+            self.lowest
+                .into_sorted_vec()
+                .iter()
+                .skip(self.window.offset)
+                .for_each(|id| ids.push(id));
             ids
         })
     }

@@ -1,4 +1,5 @@
-//! Lists: candidates, filter, order, page, total, and the limit on how long a scan may occupy a core.
+//! Lists: candidates, filter, order, page, total, and the limit on how long a scan may occupy a
+//! core.
 
 pub(crate) mod ids;
 pub(crate) mod index_scan;

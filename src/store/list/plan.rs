@@ -1,8 +1,10 @@
 //! Lists: candidates, filter, order, page, total.
 //!
-//! A [`ListPlan`] is made once, from the query alone, and carried out in a transaction. Memory holds only the ids of the page and, with
-//! an order, the sort keys up to the end of the page. If the filter names an id or the value of an indexed field, only those records are
-//! read. If the index of one field gives the whole list, only the records of the page are read (`list/index_scan.rs`).
+//! A [`ListPlan`] is made once, from the query alone, and carried out in a transaction. Memory
+//! holds only the ids of the page and, with an order, the sort keys up to the end of the page. If
+//! the filter names an id or the value of an indexed field, only those records are read. If the
+//! index of one field gives the whole list, only the records of the page are read
+//! (`list/index_scan.rs`).
 
 use std::{
     borrow::Cow,
@@ -31,8 +33,8 @@ use crate::{
 pub enum Scope {
     /// All records of the kind.
     All,
-    /// The records with these ids, each once. Without another order, this order applies. Ids without a record are left
-    /// out.
+    /// The records with these ids, each once. Without another order, this order applies. Ids
+    /// without a record are left out.
     Ids(Vec<String>),
     /// The records whose indexed field or reference has this value.
     Having { field: &'static str, value: String },
@@ -52,7 +54,8 @@ pub enum Candidates {
 /// How a list of records of kind `E` is made.
 pub struct ListPlan<E> {
     predicate: Predicate,
-    /// Ties are in the order of ids. If there are no sort keys, all records are in the order of ids.
+    /// Ties are in the order of ids. If there are no sort keys, all records are in the order of
+    /// ids.
     sort: Vec<Sort>,
     window: Window,
     scope: Scope,
@@ -69,13 +72,31 @@ pub struct ListPlan<E> {
 impl<E: Entity> ListPlan<E> {
     /// The part `window` of the records in `scope` that match a query, in its order.
     pub fn of(query: Query, window: Window, scope: Scope) -> Self {
-        let Query { predicate, mut sort, .. } = query;
+        let Query {
+            predicate,
+            mut sort,
+            ..
+        } = query;
         sort.truncate(MAX_SORT);
         let (candidates, values) = candidates::<E>(&predicate);
         let is_of_all = scope == Scope::All && candidates == Candidates::Scope;
-        let scan = if is_of_all { IndexScan::of::<E>(&predicate, &sort) } else { None };
+        let scan = if is_of_all {
+            IndexScan::of::<E>(&predicate, &sort)
+        } else {
+            None
+        };
         let everything = predicate.lets_all_through();
-        Self { predicate, sort, window, scope, candidates, values, everything, scan, of: PhantomData }
+        Self {
+            predicate,
+            sort,
+            window,
+            scope,
+            candidates,
+            values,
+            everything,
+            scan,
+            of: PhantomData,
+        }
     }
 
     /// The source of the candidates.
@@ -89,7 +110,10 @@ impl<E: Entity> ListPlan<E> {
     /// A record is damaged, or the file cannot be read.
     pub fn page(&self, read: &Read<'_>) -> Result<IdPage<E>> {
         let (ids, total) = self.ids(read)?;
-        let records = ids.iter().filter_map(|id| read.load(id).transpose()).collect::<Result<_>>()?;
+        let records = ids
+            .iter()
+            .filter_map(|id| read.load(id).transpose())
+            .collect::<Result<_>>()?;
         Ok(IdPage { records, total })
     }
 
@@ -104,7 +128,8 @@ impl<E: Entity> ListPlan<E> {
             return self.cut(read);
         }
         if let (true, Some(scan)) = (all_stand, &self.scan)
-            && let Some(found) = read.scan_index::<E>(scan, (&self.predicate, self.everything), self.window)?
+            && let Some(found) =
+                read.scan_index::<E>(scan, (&self.predicate, self.everything), self.window)?
         {
             return Ok(found);
         }
@@ -125,13 +150,21 @@ impl<E: Entity> ListPlan<E> {
     /// Like [`ListPlan::ids`], for records that the caller passes, whether or not they are stored.
     pub(crate) fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
         let key = |record: &Record<E>| {
-            let seen = RecordTarget { record, lookup: read };
-            self.predicate.matches(&seen).then(|| SortKey::new(&seen, &self.sort, record.id.as_str()))
+            let seen = RecordTarget {
+                record,
+                lookup: read,
+            };
+            self.predicate
+                .matches(&seen)
+                .then(|| SortKey::new(&seen, &self.sort, record.id.as_str()))
         };
         let mut keys: Vec<SortKey> = records.iter().filter_map(key).collect();
         keys.sort();
         let mut ids = Ids::default();
-        keys.iter().skip(self.window.offset).take(self.window.limit.unwrap_or(usize::MAX)).for_each(|key| ids.push(&key.id));
+        keys.iter()
+            .skip(self.window.offset)
+            .take(self.window.limit.unwrap_or(usize::MAX))
+            .for_each(|key| ids.push(&key.id));
         (ids, keys.len() as u64)
     }
 
@@ -144,12 +177,18 @@ impl<E: Entity> ListPlan<E> {
         };
         Ok(match (named, &self.scope) {
             (None, Scope::All) => Source::Scan,
-            (None, Scope::Ids(ids)) => Source::Ids(Box::new(ids.iter().map(|id| Cow::Borrowed(id.as_str())))),
-            (None, Scope::Having { field, value }) => Source::owned(ids_of::<E>(read, field, std::slice::from_ref(value))?),
-            (Some(named), Scope::All) => Source::owned(named),
-            (Some(named), Scope::Ids(ids)) => {
-                Source::Ids(Box::new(ids.iter().filter(move |id| named.contains(*id)).map(|id| Cow::Borrowed(id.as_str()))))
+            (None, Scope::Ids(ids)) => {
+                Source::Ids(Box::new(ids.iter().map(|id| Cow::Borrowed(id.as_str()))))
             }
+            (None, Scope::Having { field, value }) => {
+                Source::owned(ids_of::<E>(read, field, std::slice::from_ref(value))?)
+            }
+            (Some(named), Scope::All) => Source::owned(named),
+            (Some(named), Scope::Ids(ids)) => Source::Ids(Box::new(
+                ids.iter()
+                    .filter(move |id| named.contains(*id))
+                    .map(|id| Cow::Borrowed(id.as_str())),
+            )),
             (Some(mut named), Scope::Having { field, value }) => {
                 let mut held = Ok(());
                 named.retain(|id| {
@@ -194,9 +233,17 @@ impl<E: Entity> ListPlan<E> {
         Ok((ids, total))
     }
 
-    fn matching(&self, read: &Read<'_>, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
+    fn matching(
+        &self,
+        read: &Read<'_>,
+        visit: &mut dyn FnMut(Record<E>) -> Result<()>,
+    ) -> Result<()> {
         let mut see = |record: Record<E>| {
-            if self.predicate.matches(&RecordTarget { record: &record, lookup: read }) && tombstone::stands(&record, read)? {
+            if self.predicate.matches(&RecordTarget {
+                record: &record,
+                lookup: read,
+            }) && tombstone::stands(&record, read)?
+            {
                 visit(record)?;
             }
             Ok(())
@@ -219,7 +266,10 @@ impl<E: Entity> ListPlan<E> {
         let mut total = 0;
         self.matching(read, &mut |record| {
             total += 1;
-            let seen = RecordTarget { record: &record, lookup: read };
+            let seen = RecordTarget {
+                record: &record,
+                lookup: read,
+            };
             if first.len() < max_collected {
                 first.push(SortKey::new(&seen, &self.sort, record.id.as_str()));
             } else if let Some(mut last) = first.peek_mut()
@@ -230,25 +280,46 @@ impl<E: Entity> ListPlan<E> {
             Ok(())
         })?;
         let mut ids = Ids::default();
-        first.into_sorted_vec().iter().skip(self.window.offset).for_each(|key| ids.push(&key.id));
+        first
+            .into_sorted_vec()
+            .iter()
+            .skip(self.window.offset)
+            .for_each(|key| ids.push(&key.id));
         Ok((ids, total))
     }
 }
 
 /// The source of the candidates of a filter over a kind, and the values to look up.
 fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
-    let texts = |anchor: &IndexableCondition<'_>| anchor.values.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let texts = |anchor: &IndexableCondition<'_>| {
+        anchor
+            .values
+            .iter()
+            .copied()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let usable = |anchor: IndexableCondition<'_>| {
         if is_id(anchor.symbol) {
             return Some((0, Candidates::Id, texts(&anchor)));
         }
         let field = field_of::<E>(anchor.symbol)?;
         if let Some(id_in) = field.id_in {
-            return Some((0, Candidates::Id, anchor.values.iter().map(|value| id_in(value)).collect::<Option<_>>()?));
+            return Some((
+                0,
+                Candidates::Id,
+                anchor
+                    .values
+                    .iter()
+                    .map(|value| id_in(value))
+                    .collect::<Option<_>>()?,
+            ));
         }
         let (rank, candidates) = match (field.index, field.of) {
             // The index leaves out empty values of unique fields.
-            (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.is_empty()) => {
+            (Index::Unique | Index::Every, Type::Text)
+                if anchor.values.iter().all(|value| !value.is_empty()) =>
+            {
                 (1, Candidates::Field(field.name))
             }
             (Index::Many, Type::Text | Type::Set) => (2, Candidates::Field(field.name)),
@@ -256,8 +327,15 @@ fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
         };
         Some((rank, candidates, texts(&anchor)))
     };
-    let first = predicate.indexable_conditions().into_iter().filter_map(usable).min_by_key(|(rank, ..)| *rank);
-    first.map_or((Candidates::Scope, Vec::new()), |(_, candidates, values)| (candidates, values))
+    let first = predicate
+        .indexable_conditions()
+        .into_iter()
+        .filter_map(usable)
+        .min_by_key(|(rank, ..)| *rank);
+    first.map_or(
+        (Candidates::Scope, Vec::new()),
+        |(_, candidates, values)| (candidates, values),
+    )
 }
 
 fn ids_of<E: Entity>(read: &Read<'_>, field: &str, values: &[String]) -> Result<BTreeSet<String>> {

@@ -16,20 +16,36 @@ pub(crate) struct SortKey {
 
 impl SortKey {
     pub(crate) fn new(seen: &dyn FilterTarget, sort: &[Sort], id: &str) -> Self {
-        Self { keys: sort.iter().map(|by| (owned(seen.value(&by.symbol)), by.descending)).collect(), id: id.into() }
+        Self {
+            keys: sort
+                .iter()
+                .map(|by| (owned(seen.value(&by.symbol)), by.descending))
+                .collect(),
+            id: id.into(),
+        }
     }
 
     pub(crate) fn is_after(&self, seen: &dyn FilterTarget, id: &str, sort: &[Sort]) -> bool {
-        self.order_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
+        self.order_to(sort.iter().map(|by| seen.value(&by.symbol)), id)
+            .is_gt()
     }
 
     /// The order of this record relative to one with these keys and this id.
-    fn order_to<'v>(&self, keys: impl Iterator<Item = impl Borrow<Value<'v>>>, id: &str) -> Ordering {
+    fn order_to<'v>(
+        &self,
+        keys: impl Iterator<Item = impl Borrow<Value<'v>>>,
+        id: &str,
+    ) -> Ordering {
         let keys = self.keys.iter().zip(keys).map(|((own, down), their)| {
             let ascending = compare(own, their.borrow());
-            if *down { ascending.reverse() } else { ascending }
+            if *down {
+                ascending.reverse()
+            } else {
+                ascending
+            }
         });
-        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.as_str().cmp(id))
+        keys.fold(Ordering::Equal, Ordering::then)
+            .then_with(|| self.id.as_str().cmp(id))
     }
 }
 
@@ -58,6 +74,11 @@ fn owned(value: Value<'_>) -> Value<'static> {
         Value::Float(value) => Value::Float(value),
         Value::Date(value) => Value::Date(value),
         Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-        Value::Set(members) => Value::Set(members.into_iter().map(|member| Cow::Owned(member.into_owned())).collect()),
+        Value::Set(members) => Value::Set(
+            members
+                .into_iter()
+                .map(|member| Cow::Owned(member.into_owned()))
+                .collect(),
+        ),
     }
 }

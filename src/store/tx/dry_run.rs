@@ -1,5 +1,6 @@
-//! The rows as a job would leave them: those of the file at one moment, overlaid with the job's writes, which stay in
-//! memory and are dropped with this. The writer is not involved, so that no write waits for a preview.
+//! The rows as a job would leave them: those of the file at one moment, overlaid with the job's
+//! writes, which stay in memory and are dropped with this. The writer is not involved, so that no
+//! write waits for a preview.
 
 use std::{
     cell::RefCell,
@@ -44,25 +45,47 @@ enum Way {
 
 impl Way {
     fn comes_first(self, one: &[u8], other: &[u8]) -> bool {
-        if self == Self::Up { one < other } else { one > other }
+        if self == Self::Up {
+            one < other
+        } else {
+            one > other
+        }
     }
 
     /// The part of a range after this key in the direction of the scan.
     fn behind<'k>(self, key: &'k [u8], (start, end): Keys<'k>) -> Keys<'k> {
-        if self == Self::Up { (Excluded(key), end) } else { (start, Excluded(key)) }
+        if self == Self::Up {
+            (Excluded(key), end)
+        } else {
+            (start, Excluded(key))
+        }
     }
 }
 
 impl<'r> DryRun<'r> {
     /// No changes yet.
     pub(crate) fn on(below: &'r dyn Rows, permit: Option<&'r ScanPermit<'r>>) -> Self {
-        Self { below, permit, changes: RefCell::default(), log: RefCell::default() }
+        Self {
+            below,
+            permit,
+            changes: RefCell::default(),
+            log: RefCell::default(),
+        }
     }
 
     fn change(&self, table: Table, key: &[u8], change: Change) -> Result<()> {
         self.permit.map_or(Ok(()), ScanPermit::step)?;
-        let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
-        self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
+        let before = self
+            .changes
+            .borrow_mut()
+            .entry(table)
+            .or_default()
+            .insert(key.to_vec(), change);
+        self.log.borrow_mut().push(Undo {
+            table,
+            key: key.to_vec(),
+            before,
+        });
         Ok(())
     }
 
@@ -73,17 +96,25 @@ impl<'r> DryRun<'r> {
         }
         let changes = self.changes.borrow();
         let mut among = changes.get(&table)?.range::<[u8], _>(keys);
-        let next = if way == Way::Up { among.next() } else { among.next_back() };
+        let next = if way == Way::Up {
+            among.next()
+        } else {
+            among.next_back()
+        };
         next.map(|(key, change)| (key.clone(), change.clone()))
     }
 
     fn show(&self, table: Table, keys: Keys<'_>, way: Way, visit: Visit<'_>) -> Result<()> {
         // The changes are read one at a time, because the visitor may write others.
-        let changes = successors(self.next(table, keys, way), |(key, _)| self.next(table, way.behind(key, keys), way));
+        let changes = successors(self.next(table, keys, way), |(key, _)| {
+            self.next(table, way.behind(key, keys), way)
+        });
         let mut changes = changes.peekable();
         let mut flow = Continue(());
         let mut merged = |key: &[u8], value: &[u8]| {
-            while let Some((changed, change)) = changes.next_if(|(changed, _)| way.comes_first(changed, key)) {
+            while let Some((changed, change)) =
+                changes.next_if(|(changed, _)| way.comes_first(changed, key))
+            {
                 flow = change.map_or(Ok(Continue(())), |row| visit(&changed, &row))?;
                 if flow.is_break() {
                     return Ok(flow);
@@ -119,8 +150,18 @@ fn is_empty(keys: Keys<'_>) -> bool {
 }
 
 impl Rows for DryRun<'_> {
-    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
-        let change = self.changes.borrow().get(&table).and_then(|changes| changes.get(key)).cloned();
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+        see: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let change = self
+            .changes
+            .borrow()
+            .get(&table)
+            .and_then(|changes| changes.get(key))
+            .cloned();
         match change {
             Some(row) => row.map_or(Ok(false), |row| see(&row).map(|()| true)),
             None => self.below.get(table, key, see),

@@ -9,7 +9,9 @@ use super::tables::{ALL, Keys, Rows, Table, Visit};
 use crate::store::{codec, context::Context, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Id, Kind, Lookup, Record, RouterInfo, TypedLookup, tombstone},
+    entity::{
+        AnyRecord, Entity, Epoch, Id, Kind, Lookup, Record, RouterInfo, TypedLookup, tombstone,
+    },
     error::{Error, Result},
     online::Online,
 };
@@ -29,19 +31,30 @@ impl Read<'_> {
         &self.context.online
     }
 
-    /// The record with this value of an indexed field; if several have it, the one with the smallest id.
+    /// The record with this value of an indexed field; if several have it, the one with the
+    /// smallest id.
     ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
-    pub fn find_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Record<E>>> {
-        self.find_id_by::<E>(field, value)?.map_or(Ok(None), |id| self.standing::<E>(id.as_str()))
+    pub fn find_by<E: Entity>(
+        &self,
+        field: &'static str,
+        value: &str,
+    ) -> Result<Option<Record<E>>> {
+        self.find_id_by::<E>(field, value)?
+            .map_or(Ok(None), |id| self.standing::<E>(id.as_str()))
     }
 
-    /// The id of the record that [`Read::find_by`] would read. The record itself is not read, so it may be under a tombstone.
+    /// The id of the record that [`Read::find_by`] would read. The record itself is not read, so it
+    /// may be under a tombstone.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn find_id_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Id<E>>> {
+    pub(crate) fn find_id_by<E: Entity>(
+        &self,
+        field: &'static str,
+        value: &str,
+    ) -> Result<Option<Id<E>>> {
         let mut first = None;
         self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
             first = Some(Id::from_text(id));
@@ -56,7 +69,11 @@ impl Read<'_> {
     /// It is damaged, or the file cannot be read.
     pub(crate) fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
         let by_id = self.find(&Id::from_text(name))?;
-        if by_id.is_some() { Ok(by_id) } else { self.find_by("name", name) }
+        if by_id.is_some() {
+            Ok(by_id)
+        } else {
+            self.find_by("name", name)
+        }
     }
 
     /// Whether any record of the kind has this value of an indexed field; no record is read.
@@ -80,28 +97,36 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read, or the store was opened without the kind.
     pub(crate) fn count_of(&self, kind: Kind) -> Result<u64> {
-        self.rows.len(Table::Records(self.context.registry.place(kind)?))
+        self.rows
+            .len(Table::Records(self.context.registry.place(kind)?))
     }
 
-    /// Calls `visit` with every record of the kind, ordered by id, also with records under a tombstone that are not
-    /// deleted yet.
+    /// Calls `visit` with every record of the kind, ordered by id, also with records under a
+    /// tombstone that are not deleted yet.
     ///
     /// # Errors
     /// A record is damaged, the file cannot be read, or the first error of `visit`.
     pub fn each<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
         self.before_all::<E>()?;
         let table = Table::Records(self.context.registry.place(E::KIND)?);
-        self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?).map(ControlFlow::Continue))
+        self.scan(table, ALL, &mut |id, bytes| {
+            visit(codec::decode::<E>(text(id)?, bytes)?).map(ControlFlow::Continue)
+        })
     }
 
     /// Like [`Read::each`], but damaged records are skipped.
     ///
     /// # Errors
     /// The file cannot be read, or the first error of `visit`.
-    pub fn each_readable<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
+    pub fn each_readable<E: Entity>(
+        &self,
+        mut visit: impl FnMut(Record<E>) -> Result<()>,
+    ) -> Result<()> {
         let table = Table::Records(self.context.registry.place(E::KIND)?);
         self.scan(table, ALL, &mut |id, bytes| {
-            self.unless_damaged(codec::decode::<E>(text(id)?, bytes))?.map_or(Ok(()), &mut visit).map(ControlFlow::Continue)
+            self.unless_damaged(codec::decode::<E>(text(id)?, bytes))?
+                .map_or(Ok(()), &mut visit)
+                .map(ControlFlow::Continue)
         })
     }
 
@@ -110,11 +135,12 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn find_readable<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
-        self.unless_damaged(self.standing(id.as_str())).map(Option::flatten)
+        self.unless_damaged(self.standing(id.as_str()))
+            .map(Option::flatten)
     }
 
-    /// Turns the error of a damaged record into `None` and logs the record once; for work on many records, which should
-    /// not fail because of one.
+    /// Turns the error of a damaged record into `None` and logs the record once; for work on many
+    /// records, which should not fail because of one.
     ///
     /// # Errors
     /// Any other error.
@@ -158,13 +184,19 @@ impl Read<'_> {
 
     /// The record, unless it is under a tombstone.
     fn standing<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
-        let Some(record) = self.load::<E>(id)? else { return Ok(None) };
+        let Some(record) = self.load::<E>(id)? else {
+            return Ok(None);
+        };
         Ok(tombstone::stands(&record, self)?.then_some(record))
     }
 
     pub(crate) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
         self.step()?;
-        self.rows.get(Table::Records(self.context.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
+        self.rows.get(
+            Table::Records(self.context.registry.place(kind)?),
+            id.as_bytes(),
+            &mut |_| Ok(()),
+        )
     }
 
     /// Whether the record has this value, by the index alone.
@@ -184,18 +216,34 @@ impl Read<'_> {
     ) -> Result<()> {
         let start = index::prefix(kind, field, value);
         let end = index::after(&start);
-        self.scan(Table::Index, (Bound::Included(&start), Bound::Excluded(&end)), &mut |key, _| {
-            visit(text(key.get(start.len()..).unwrap_or_default())?)
-        })
+        self.scan(
+            Table::Index,
+            (Bound::Included(&start), Bound::Excluded(&end)),
+            &mut |key, _| visit(text(key.get(start.len()..).unwrap_or_default())?),
+        )
     }
 
     /// Calls `visit` with each value of an indexed field, in ascending order.
-    pub(crate) fn each_value(&self, kind: Kind, field: &str, visit: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_value(
+        &self,
+        kind: Kind,
+        field: &str,
+        visit: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
         let start = index::code(kind, field);
         let end = index::after(&start);
-        self.scan(Table::Index, (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice())), &mut |key, row| {
-            index::value(key, row).map_or(Ok(()), |(value, _)| visit(text(&value)?)).map(ControlFlow::Continue)
-        })
+        self.scan(
+            Table::Index,
+            (
+                Bound::Included(start.as_slice()),
+                Bound::Excluded(end.as_slice()),
+            ),
+            &mut |key, row| {
+                index::value(key, row)
+                    .map_or(Ok(()), |(value, _)| visit(text(&value)?))
+                    .map(ControlFlow::Continue)
+            },
+        )
     }
 
     pub(crate) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
@@ -215,11 +263,17 @@ impl Read<'_> {
 
     /// Called before a scan of every record of a kind.
     pub(crate) fn before_all<E: Entity>(&self) -> Result<()> {
-        let Some(permit) = self.permit else { return Ok(()) };
-        permit.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
+        let Some(permit) = self.permit else {
+            return Ok(());
+        };
+        permit.before(
+            self.rows
+                .len(Table::Records(self.context.registry.place(E::KIND)?))?,
+        )
     }
 
-    /// Called before work that costs as much as reading this many records. The work is limited like a scan.
+    /// Called before work that costs as much as reading this many records. The work is limited like
+    /// a scan.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait; [`Error::Internal`] if the caller is gone.
@@ -227,7 +281,8 @@ impl Read<'_> {
         self.permit.map_or(Ok(()), |permit| permit.before(records))
     }
 
-    /// Called before work that takes long although it reads few rows. [`Reader::ask`](crate::store::Reader::ask) continues on another thread.
+    /// Called before work that takes long although it reads few rows.
+    /// [`Reader::ask`](crate::store::Reader::ask) continues on another thread.
     ///
     /// # Errors
     /// The work would delay the thread of its caller.
@@ -246,10 +301,11 @@ impl Lookup for Read<'_> {
         let place = self.context.registry.place(kind)?;
         let decode = self.context.registry.entry(place)?.decode;
         let found = RefCell::new(None);
-        self.rows.get(Table::Records(place), id.as_bytes(), &mut |bytes| {
-            *found.borrow_mut() = Some(decode(id, bytes)?);
-            Ok(())
-        })?;
+        self.rows
+            .get(Table::Records(place), id.as_bytes(), &mut |bytes| {
+                *found.borrow_mut() = Some(decode(id, bytes)?);
+                Ok(())
+            })?;
         Ok(found.into_inner())
     }
 
@@ -297,10 +353,15 @@ impl Lookup for Read<'_> {
 }
 
 pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is not text: the file is damaged".into()))
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::Storage("a key is not text: the file is damaged".into()))
 }
 
 /// Continues if `on`, otherwise stops.
 pub(crate) fn flow(on: bool) -> ControlFlow<()> {
-    if on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    if on {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
 }

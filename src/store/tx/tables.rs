@@ -1,10 +1,11 @@
-//! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and integrity checks use rows and never redb
-//! itself. Besides this file, redb is used by the files in `file/` and by `opening.rs`, `core.rs` and `tx/writer.rs`, which open, copy and
-//! commit.
+//! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and
+//! integrity checks use rows and never redb itself. Besides this file, redb is used by the files in
+//! `file/` and by `opening.rs`, `core.rs` and `tx/writer.rs`, which open, copy and commit.
 //!
-//! All jobs of a group share one redb transaction, so that the group costs one commit and no reader sees a part of it.
-//! A job that fails is rolled back row by row from the log of [`Writing`]. If redb fails in the middle of a change, its
-//! tree may be inconsistent: then the whole transaction must be aborted, and [`Writing::is_incomplete`] says so.
+//! All jobs of a group share one redb transaction, so that the group costs one commit and no reader
+//! sees a part of it. A job that fails is rolled back row by row from the log of [`Writing`]. If
+//! redb fails in the middle of a change, its tree may be inconsistent: then the whole transaction
+//! must be aborted, and [`Writing::is_incomplete`] says so.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -12,8 +13,8 @@ use std::{
 };
 
 use redb::{
-    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, StorageError, Table as RedbTable, TableDefinition,
-    WriteTransaction,
+    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata,
+    StorageError, Table as RedbTable, TableDefinition, WriteTransaction,
 };
 
 use crate::{
@@ -53,7 +54,10 @@ impl Table {
     pub(crate) fn all(kinds: usize) -> impl Iterator<Item = Self> {
         let others = [Self::Meta, Self::Settings, Self::Index, Self::Endings];
         // The order is that of the slots.
-        others.into_iter().chain(HistoryClass::ALL.map(Self::History)).chain((0..kinds).map(Self::Records))
+        others
+            .into_iter()
+            .chain(HistoryClass::ALL.map(Self::History))
+            .chain((0..kinds).map(Self::Records))
     }
 
     fn slot(self) -> usize {
@@ -72,8 +76,14 @@ impl Table {
 /// Tables that can be read.
 pub(crate) trait Rows {
     /// Passes the value of a key to `see`. Returns whether there is one.
-    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
-    /// Visits rows in the order of their keys. Rows that the visitor writes meanwhile may or may not be visited.
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+        see: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool>;
+    /// Visits rows in the order of their keys. Rows that the visitor writes meanwhile may or may
+    /// not be visited.
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     /// [`Rows::scan`] from the last key to the first.
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
@@ -101,7 +111,9 @@ pub(crate) fn broken(error: impl Into<redb::Error>) -> Error {
 }
 
 fn definition(names: &TableNames, table: Table) -> Result<TableDefinition<'_, Bytes, Bytes>> {
-    let name = names.get(table.slot()).ok_or_else(|| Error::Internal("no such table".into()))?;
+    let name = names
+        .get(table.slot())
+        .ok_or_else(|| Error::Internal("no such table".into()))?;
     Ok(TableDefinition::new(name))
 }
 
@@ -114,7 +126,10 @@ impl<T> LazyTables<T> {
     }
 
     fn get(&self, table: Table, open: impl FnOnce() -> Result<T>) -> Result<&T> {
-        let cell = self.0.get(table.slot()).ok_or_else(|| Error::Internal("no such table".into()))?;
+        let cell = self
+            .0
+            .get(table.slot())
+            .ok_or_else(|| Error::Internal("no such table".into()))?;
         match cell.get() {
             Some(open) => Ok(open),
             None => {
@@ -134,30 +149,56 @@ pub(crate) struct Reading<'n> {
 
 impl<'n> Reading<'n> {
     pub(crate) fn new(transaction: ReadTransaction, names: &'n TableNames) -> Self {
-        Self { transaction, names, opened: LazyTables::new(names) }
+        Self {
+            transaction,
+            names,
+            opened: LazyTables::new(names),
+        }
     }
 
     fn table(&self, table: Table) -> Result<&ReadOnlyTable<Bytes, Bytes>> {
-        self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map_err(broken))
+        self.opened.get(table, || {
+            self.transaction
+                .open_table(definition(self.names, table)?)
+                .map_err(broken)
+        })
     }
 }
 
 impl Rows for Reading<'_> {
-    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
-        let Some(value) = self.table(table)?.get(key).map_err(broken)? else { return Ok(false) };
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+        see: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(value) = self.table(table)?.get(key).map_err(broken)? else {
+            return Ok(false);
+        };
         see(value.value()).map(|()| true)
     }
 
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
-        show(self.table(table)?.range::<&[u8]>(keys).map_err(broken)?, visit)
+        show(
+            self.table(table)?.range::<&[u8]>(keys).map_err(broken)?,
+            visit,
+        )
     }
 
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
-        show(self.table(table)?.range::<&[u8]>(keys).map_err(broken)?.rev(), visit)
+        show(
+            self.table(table)?
+                .range::<&[u8]>(keys)
+                .map_err(broken)?
+                .rev(),
+            visit,
+        )
     }
 
     fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool> {
-        let Some((key, value)) = self.table(table)?.last().map_err(broken)? else { return Ok(false) };
+        let Some((key, value)) = self.table(table)?.last().map_err(broken)? else {
+            return Ok(false);
+        };
         see(key.value(), value.value()).map(|()| true)
     }
 
@@ -171,7 +212,10 @@ const ROWS_BEFORE_YIELD: usize = 256;
 
 type Row<'r> = (AccessGuard<'r, Bytes>, AccessGuard<'r, Bytes>);
 
-fn show<'r>(rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError>>, visit: Visit<'_>) -> Result<()> {
+fn show<'r>(
+    rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError>>,
+    visit: Visit<'_>,
+) -> Result<()> {
     for (n, row) in rows.enumerate() {
         let (key, value) = row.map_err(broken)?;
         if visit(key.value(), value.value())?.is_break() {
@@ -203,7 +247,13 @@ struct Undo {
 
 impl<'t> Writing<'t> {
     pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t TableNames) -> Self {
-        Self { transaction, names, opened: LazyTables::new(names), log: RefCell::default(), incomplete: Cell::new(false) }
+        Self {
+            transaction,
+            names,
+            opened: LazyTables::new(names),
+            log: RefCell::default(),
+            incomplete: Cell::new(false),
+        }
     }
 
     /// Whether a change failed in the middle, so that the whole transaction must be aborted.
@@ -211,7 +261,8 @@ impl<'t> Writing<'t> {
         self.incomplete.get()
     }
 
-    /// Clears the undo log, so that what was written stays in the transaction. Returns whether anything was written.
+    /// Clears the undo log, so that what was written stays in the transaction. Returns whether
+    /// anything was written.
     pub(crate) fn keep(&self) -> bool {
         let written = self.mark() > 0;
         self.log.borrow_mut().clear();
@@ -219,11 +270,17 @@ impl<'t> Writing<'t> {
     }
 
     fn table(&self, table: Table) -> Result<&Writable<'t>> {
-        self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map(RefCell::new).map_err(broken))
+        self.opened.get(table, || {
+            self.transaction
+                .open_table(definition(self.names, table)?)
+                .map(RefCell::new)
+                .map_err(broken)
+        })
     }
 
-    /// Sets or removes a row and returns its previous value. The transaction counts as incomplete until the change has
-    /// succeeded, so that a panic of redb leaves it incomplete; once incomplete, it stays so.
+    /// Sets or removes a row and returns its previous value. The transaction counts as incomplete
+    /// until the change has succeeded, so that a panic of redb leaves it incomplete; once
+    /// incomplete, it stays so.
     fn change(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut open = self.table(table)?.borrow_mut();
         let incomplete = self.incomplete.replace(true);
@@ -231,14 +288,20 @@ impl<'t> Writing<'t> {
             Some(value) => open.insert(key, value),
             None => open.remove(key),
         };
-        let before = before.map_err(broken)?.map(|before| before.value().to_vec());
+        let before = before
+            .map_err(broken)?
+            .map(|before| before.value().to_vec());
         self.incomplete.set(incomplete);
         Ok(before)
     }
 
     fn logged(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let before = self.change(table, key, value)?;
-        self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
+        self.log.borrow_mut().push(Undo {
+            table,
+            key: key.to_vec(),
+            before,
+        });
         Ok(())
     }
 
@@ -246,15 +309,26 @@ impl<'t> Writing<'t> {
     fn some(&self, table: Table, keys: Keys<'_>, count: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let open = self.table(table)?.borrow();
         let rows = open.range::<&[u8]>(keys).map_err(broken)?.take(count);
-        rows.map(|row| row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).map_err(broken)).collect()
+        rows.map(|row| {
+            row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))
+                .map_err(broken)
+        })
+        .collect()
     }
 }
 
 impl Rows for Writing<'_> {
-    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+        see: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
         let found = {
             let open = self.table(table)?.borrow();
-            open.get(key).map_err(broken)?.map(|value| value.value().to_vec())
+            open.get(key)
+                .map_err(broken)?
+                .map(|value| value.value().to_vec())
         };
         found.map_or(Ok(false), |value| see(&value).map(|()| true))
     }
@@ -269,7 +343,9 @@ impl Rows for Writing<'_> {
                     return Ok(());
                 }
             }
-            let Some((last, _)) = rows.last().filter(|_| rows.len() == count) else { return Ok(()) };
+            let Some((last, _)) = rows.last().filter(|_| rows.len() == count) else {
+                return Ok(());
+            };
             count = (count * 4).min(512);
             rows = self.some(table, (Bound::Excluded(last), keys.1), count)?;
         }
@@ -287,7 +363,9 @@ impl Rows for Writing<'_> {
 
     fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool> {
         let open = self.table(table)?.borrow();
-        let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
+        let Some((key, value)) = open.last().map_err(broken)? else {
+            return Ok(false);
+        };
         see(key.value(), value.value()).map(|()| true)
     }
 
@@ -311,8 +389,14 @@ impl RowsMut for Writing<'_> {
 
     fn rollback(&self, mark: usize) -> Result<()> {
         loop {
-            let last = if self.mark() > mark { self.log.borrow_mut().pop() } else { None };
-            let Some(Undo { table, key, before }) = last else { return Ok(()) };
+            let last = if self.mark() > mark {
+                self.log.borrow_mut().pop()
+            } else {
+                None
+            };
+            let Some(Undo { table, key, before }) = last else {
+                return Ok(());
+            };
             self.change(table, &key, before.as_deref())?;
         }
     }

@@ -1,9 +1,10 @@
 //! The writer thread and its group commit.
 //!
-//! The thread takes the waiting jobs, runs them one after the other in one redb transaction, commits with one fsync, calls the listeners,
-//! then answers the callers. A job that fails or panics is rolled back row by row, without effect on the others. After a failed commit it
-//! is unknown what is on disk: the store returns to the state before the group (`file/recovery.rs`), every caller of the group gets the
-//! error, and writes are rejected until the disk works again.
+//! The thread takes the waiting jobs, runs them one after the other in one redb transaction,
+//! commits with one fsync, calls the listeners, then answers the callers. A job that fails or
+//! panics is rolled back row by row, without effect on the others. After a failed commit it is
+//! unknown what is on disk: the store returns to the state before the group (`file/recovery.rs`),
+//! every caller of the group gets the error, and writes are rejected until the disk works again.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -19,7 +20,9 @@ use std::{
 use redb::{Durability, WriteTransaction};
 
 use super::tables::{RowsMut, Writing, broken};
-use crate::store::{core::StoreCore, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx};
+use crate::store::{
+    core::StoreCore, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx,
+};
 use crate::{
     entity::Author,
     error::{Error, Result},
@@ -56,9 +59,15 @@ pub(crate) fn job<T: Send + 'static>(
     reply: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Job {
     let run = Box::new(move |tx: Result<&Tx<'_>>| {
-        let guarded = |tx: &Tx<'_>| catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)));
+        let guarded = |tx: &Tx<'_>| {
+            catch_unwind(AssertUnwindSafe(|| work(tx)))
+                .unwrap_or_else(|panic| Err(panicked("a write", &*panic)))
+        };
         let result = tx.and_then(guarded);
-        JobOutcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
+        JobOutcome {
+            kept: result.is_ok(),
+            answer: Box::new(move |committed: Result<()>| reply(committed.and(result))),
+        }
     });
     Job { author, run }
 }
@@ -80,9 +89,20 @@ pub(crate) fn start(
             match jobs.recv_timeout(retry) {
                 Ok(first) => {
                     let (answers, events) = (Vec::new(), Vec::new());
-                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < SINGLE_JOBS, answers, events };
+                    let mut group = Group {
+                        core: &core,
+                        jobs: &jobs,
+                        limit: group.max(1),
+                        open: alone < SINGLE_JOBS,
+                        answers,
+                        events,
+                    };
                     let shared = group.run(first, &mut recovery) > 1;
-                    alone = if shared { 0 } else { SINGLE_JOBS.min(alone + 1) };
+                    alone = if shared {
+                        0
+                    } else {
+                        SINGLE_JOBS.min(alone + 1)
+                    };
                 }
                 Err(RecvTimeoutError::Timeout) => recovery.check(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -114,7 +134,10 @@ impl Group<'_> {
             None => {
                 let begun = Instant::now();
                 let committed = self.commit_or_recover(&mut first, recovery);
-                self.core.metrics.commit_duration.observe(begun.elapsed().as_secs_f64());
+                self.core
+                    .metrics
+                    .commit_duration
+                    .observe(begun.elapsed().as_secs_f64());
                 committed
             }
         };
@@ -122,22 +145,36 @@ impl Group<'_> {
             self.core.metrics.failures.inc();
         }
         match &committed {
-            Ok(()) => self.events.iter().for_each(|events| self.core.publish(events)),
-            Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
+            Ok(()) => self
+                .events
+                .iter()
+                .for_each(|events| self.core.publish(events)),
+            Err(e) => self
+                .answers
+                .extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
         }
         let jobs = self.answers.len();
         self.core.metrics.jobs.inc_by(jobs as u64);
-        self.core.metrics.queue.dec_by(i64::try_from(jobs).unwrap_or_default());
+        self.core
+            .metrics
+            .queue
+            .dec_by(i64::try_from(jobs).unwrap_or_default());
         for answer in self.answers.drain(..) {
             answer(committed.clone());
         }
         jobs
     }
 
-    fn commit_or_recover(&mut self, first: &mut Option<Job>, recovery: &mut Recovery<'_>) -> Result<()> {
+    fn commit_or_recover(
+        &mut self,
+        first: &mut Option<Job>,
+        recovery: &mut Recovery<'_>,
+    ) -> Result<()> {
         let before = self.core.backend.heads();
-        // A panic here comes from redb: the transaction is lost, and the database is no longer trusted.
-        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(first))).unwrap_or_else(|panic| Err(panicked("a commit", &*panic)));
+        // A panic here comes from redb: the transaction is lost, and the database is no longer
+        // trusted.
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(first)))
+            .unwrap_or_else(|panic| Err(panicked("a commit", &*panic)));
         committed.or_else(|error| {
             // The commit may fail in a step after the flush: then the group is on disk.
             let on_disk = self.core.backend.heads() > before;
@@ -149,13 +186,20 @@ impl Group<'_> {
     fn commit(&mut self, first: &mut Option<Job>) -> Result<()> {
         let database = self.core.database()?;
         let mut transaction = database.begin_write().map_err(broken)?;
-        transaction.set_durability(Durability::Immediate).map_err(broken)?;
-        if self.fill(&transaction, first)? { transaction.commit().map_err(broken) } else { transaction.abort().map_err(broken) }
+        transaction
+            .set_durability(Durability::Immediate)
+            .map_err(broken)?;
+        if self.fill(&transaction, first)? {
+            transaction.commit().map_err(broken)
+        } else {
+            transaction.abort().map_err(broken)
+        }
     }
 
-    /// The next job. If none waits and the group is kept open, the thread yields once, so that other threads on this
-    /// core may submit one. Next to a thread that computes for long the yield takes milliseconds. It is therefore skipped
-    /// after [`SINGLE_JOBS`] commits in a row with a single job.
+    /// The next job. If none waits and the group is kept open, the thread yields once, so that
+    /// other threads on this core may submit one. Next to a thread that computes for long the yield
+    /// takes milliseconds. It is therefore skipped after [`SINGLE_JOBS`] commits in a row with a
+    /// single job.
     fn next(&self) -> Option<Job> {
         let waiting = self.jobs.try_recv().ok();
         if waiting.is_some() || !self.open || self.answers.len() >= FULL_GROUP {
@@ -165,7 +209,8 @@ impl Group<'_> {
         self.jobs.try_recv().ok()
     }
 
-    /// Runs jobs until none waits or the group is full. Returns whether there is anything to commit.
+    /// Runs jobs until none waits or the group is full. Returns whether there is anything to
+    /// commit.
     fn fill(&mut self, transaction: &WriteTransaction, first: &mut Option<Job>) -> Result<bool> {
         let rows = Writing::new(transaction, &self.core.names);
         let mut written = false;
@@ -175,7 +220,8 @@ impl Group<'_> {
             self.answers.push(answer);
             if kept {
                 written |= rows.keep();
-                // If the commit fails, the log-ins were refused, and at most their count is too high.
+                // If the commit fails, the log-ins were refused, and at most their count is too
+                // high.
                 self.core.context.visits.take(tx.visits.into_inner());
                 self.events.push(tx.events.into_inner());
             } else {

@@ -1,264 +1,465 @@
 // Forms, actions, and kinds that the page has no code for.
 
-import { SETTLED, check, expect, logIn, open, signedIn, typeIn, windowOf } from '../browser.mjs';
+import { SETTLED, check, expect, logIn, open, signedIn, typeIn, windowOf } from "../browser.mjs";
 
-export * from './lists.mjs';
+export * from "./lists.mjs";
 
 /** An error is shown at the member that it names, and a concurrent change is not overwritten. */
 export async function refusals(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light', answer => [400, 412].includes(answer.status()));
-  await open(page, `#/configs/${ids['wiki-address']}/edit`);
-  await page.getByRole('button', { name: 'Edit as JSON' }).click();
-  await page.getByLabel('Data').fill('{"protocols": ["carrier pigeon"], "addresses": ["a.internal"], "portRanges": [{"low": 1, "high": 2}]}');
-  await page.locator('.field .error').filter({ hasText: /pigeon|one of|enum|protocols/i }).waitFor();
+  const page = await signedIn(browser, 1280, "light", (answer) =>
+    [400, 412].includes(answer.status()),
+  );
+  await open(page, `#/configs/${ids["wiki-address"]}/edit`);
+  await page.getByRole("button", { name: "Edit as JSON" }).click();
+  await page
+    .getByLabel("Data")
+    .fill(
+      '{"protocols": ["carrier pigeon"], "addresses": ["a.internal"], "portRanges": [{"low": 1, "high": 2}]}',
+    );
+  await page
+    .locator(".field .error")
+    .filter({ hasText: /pigeon|one of|enum|protocols/i })
+    .waitFor();
   // What is no JSON cannot be saved: the last text that was JSON is not sent in its place.
-  const valid = await page.getByLabel('Data').inputValue();
-  await page.getByLabel('Data').fill('{"protocols": [');
-  await page.getByText('Correct the invalid JSON first.').waitFor();
-  expect(await page.getByRole('button', { name: 'Save' }).isDisabled(), 'invalid JSON cannot be saved');
-  await page.getByLabel('Data').fill(valid);
-  await page.getByText('Correct the invalid JSON first.').waitFor({ state: 'detached' });
-  expect(await page.getByRole('button', { name: 'Save' }).isEnabled(), 'corrected JSON can be saved');
+  const valid = await page.getByLabel("Data").inputValue();
+  await page.getByLabel("Data").fill('{"protocols": [');
+  await page.getByText("Correct the invalid JSON first.").waitFor();
+  expect(
+    await page.getByRole("button", { name: "Save" }).isDisabled(),
+    "invalid JSON cannot be saved",
+  );
+  await page.getByLabel("Data").fill(valid);
+  await page.getByText("Correct the invalid JSON first.").waitFor({ state: "detached" });
+  expect(
+    await page.getByRole("button", { name: "Save" }).isEnabled(),
+    "corrected JSON can be saved",
+  );
   // A form with changes is left only if the person agrees.
-  let answer = 'dismiss';
-  page.on('dialog', dialog => dialog[answer]());
-  await page.evaluate(() => { location.hash = '#/overview'; });
-  await page.waitForFunction(() => location.hash.endsWith('/edit'));
-  expect(await page.getByLabel('Data').inputValue().then(text => text.includes('pigeon')), 'a form that is not left keeps what was typed');
-  answer = 'accept';
+  let answer = "dismiss";
+  page.on("dialog", (dialog) => dialog[answer]());
+  await page.evaluate(() => {
+    location.hash = "#/overview";
+  });
+  await page.waitForFunction(() => location.hash.endsWith("/edit"));
+  expect(
+    await page
+      .getByLabel("Data")
+      .inputValue()
+      .then((text) => text.includes("pigeon")),
+    "a form that is not left keeps what was typed",
+  );
+  answer = "accept";
   await open(page, `#/identities/${ids.bruno}/edit`);
-  await page.getByLabel('Name').fill('bruno the second');
-  await ask('PATCH', `/identities/${ids.bruno}`, { name: 'bruno the first' });
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Somebody else changed this meanwhile').waitFor();
-  expect((await ask('GET', `/identities/${ids.bruno}`)).name === 'bruno the first', 'the newer name stays');
+  await page.getByLabel("Name").fill("bruno the second");
+  await ask("PATCH", `/identities/${ids.bruno}`, { name: "bruno the first" });
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Somebody else changed this meanwhile").waitFor();
+  expect(
+    (await ask("GET", `/identities/${ids.bruno}`)).name === "bruno the first",
+    "the newer name stays",
+  );
   await page.context().close();
 }
 
 /** What nothing can match is told beside the button before it is saved. */
 export async function unmatchable(browser, ask) {
-  const demand = hash => ({ typeId: 'PROCESS', process: { osType: 'Linux', path: '/bin/guard', hashes: [hash] } });
-  const { id } = await ask('POST', '/posture-checks', { name: 'guard runs', ...demand('ab') });
-  const page = await signedIn(browser, 1280, 'light');
-  const told = page.locator('.preview .warning');
-  const edit = async name => {
+  const demand = (hash) => ({
+    typeId: "PROCESS",
+    process: { osType: "Linux", path: "/bin/guard", hashes: [hash] },
+  });
+  const { id } = await ask("POST", "/posture-checks", { name: "guard runs", ...demand("ab") });
+  const page = await signedIn(browser, 1280, "light");
+  const told = page.locator(".preview .warning");
+  const edit = async (name) => {
     await open(page, `#/posture-checks/${id}/edit`);
-    await page.getByLabel('Name').fill(name);
-    await page.locator('.preview').getByText('Nobody gains or loses access.').waitFor();
+    await page.getByLabel("Name").fill(name);
+    await page.locator(".preview").getByText("Nobody gains or loses access.").waitFor();
   };
-  await edit('a guard runs');
-  await told.filter({ hasText: 'process.hashes' }).waitFor();
-  await check(page, 'a check that nothing matches', true);
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('heading', { level: 1, name: 'a guard runs' }).waitFor();
-  await ask('PATCH', `/posture-checks/${id}`, demand('ab'.repeat(64)));
-  await edit('the guard runs');
-  expect(!await told.count(), 'what can be matched has a warning');
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('heading', { level: 1, name: 'the guard runs' }).waitFor();
+  await edit("a guard runs");
+  await told.filter({ hasText: "process.hashes" }).waitFor();
+  await check(page, "a check that nothing matches", true);
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { level: 1, name: "a guard runs" }).waitFor();
+  await ask("PATCH", `/posture-checks/${id}`, demand("ab".repeat(64)));
+  await edit("the guard runs");
+  expect(!(await told.count()), "what can be matched has a warning");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { level: 1, name: "the guard runs" }).waitFor();
   await page.context().close();
-  await ask('DELETE', `/posture-checks/${id}`);
+  await ask("DELETE", `/posture-checks/${id}`);
 }
 
 /** A service is encrypted unless somebody turns that off. What only creation sets cannot be changed in a form. */
 export async function encryption(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light');
+  const page = await signedIn(browser, 1280, "light");
   for (const isKept of [true, false]) {
     const name = `encrypted ${isKept}`;
-    await open(page, '#/services/_new');
-    await page.getByLabel('Name').fill(name);
-    const control = page.getByRole('switch', { name: /encryption/i });
-    expect(await control.isChecked(), 'the form of a new service has encryption on');
+    await open(page, "#/services/_new");
+    await page.getByLabel("Name").fill(name);
+    const control = page.getByRole("switch", { name: /encryption/i });
+    expect(await control.isChecked(), "the form of a new service has encryption on");
     if (!isKept) await control.uncheck();
-    await page.getByRole('button', { name: 'Create', exact: true }).click();
-    await page.getByRole('heading', { level: 1, name }).waitFor();
-    const [{ encryptionRequired }] = await ask('GET', `/services?filter=${encodeURIComponent(`name = "${name}"`)}`);
-    expect(encryptionRequired === isKept, `the service ${name} has encryptionRequired ${encryptionRequired}`);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    const [{ encryptionRequired }] = await ask(
+      "GET",
+      `/services?filter=${encodeURIComponent(`name = "${name}"`)}`,
+    );
+    expect(
+      encryptionRequired === isKept,
+      `the service ${name} has encryptionRequired ${encryptionRequired}`,
+    );
   }
-  const { id: terminator } = await ask('POST', '/terminators', { service: ids.wiki, router: ids['branch-office'], address: 'tcp:127.0.0.1:9', binding: 'transport', identity: 'first' });
-  for (const [address, label] of [[`services/${ids.wiki}`, /encryption/i], [`configs/${ids['wiki-address']}`, /^Config type/], [`terminators/${terminator}`, /^Identity$/]]) {
+  const { id: terminator } = await ask("POST", "/terminators", {
+    service: ids.wiki,
+    router: ids["branch-office"],
+    address: "tcp:127.0.0.1:9",
+    binding: "transport",
+    identity: "first",
+  });
+  for (const [address, label] of [
+    [`services/${ids.wiki}`, /encryption/i],
+    [`configs/${ids["wiki-address"]}`, /^Config type/],
+    [`terminators/${terminator}`, /^Identity$/],
+  ]) {
     await open(page, `#/${address}/edit`);
-    if (!await page.getByLabel(label).first().isVisible()) await page.getByText('More settings').click();
-    expect(await page.getByLabel(label).first().isDisabled(), `${label} of ${address} can be changed in the form`);
+    if (!(await page.getByLabel(label).first().isVisible()))
+      await page.getByText("More settings").click();
+    expect(
+      await page.getByLabel(label).first().isDisabled(),
+      `${label} of ${address} can be changed in the form`,
+    );
   }
-  await ask('DELETE', `/terminators/${terminator}`);
+  await ask("DELETE", `/terminators/${terminator}`);
   await page.context().close();
 }
 
 /** An action shows who gains and who loses access before it is done. */
 export async function previewedAction(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 401 || (answer.status() === 400 && answer.url().includes('preview=true')));
+  const page = await signedIn(
+    browser,
+    1280,
+    "light",
+    (answer) =>
+      answer.status() === 401 || (answer.status() === 400 && answer.url().includes("preview=true")),
+  );
   await open(page, `#/identities/${ids.dalia}`);
-  expect(!(await page.getByRole('button', { name: 'Enable', exact: true }).count()), 'what is enabled cannot be enabled');
-  await page.getByRole('button', { name: 'Disable' }).click();
-  const dialog = page.getByRole('dialog');
+  expect(
+    !(await page.getByRole("button", { name: "Enable", exact: true }).count()),
+    "what is enabled cannot be enabled",
+  );
+  await page.getByRole("button", { name: "Disable" }).click();
+  const dialog = page.getByRole("dialog");
   // After a value that is refused, the corrected one waits for its own preview.
-  await dialog.getByRole('spinbutton').fill('1.5');
-  await dialog.getByText('Not complete yet').waitFor();
-  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'what is refused cannot be done');
-  await dialog.getByRole('spinbutton').fill('-5');
-  await dialog.locator('.field.wrong .error').getByText('must be 0 or more').waitFor();
-  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'a negative number of minutes cannot be sent');
+  await dialog.getByRole("spinbutton").fill("1.5");
+  await dialog.getByText("Not complete yet").waitFor();
+  expect(
+    await dialog.getByRole("button", { name: "Disable" }).isDisabled(),
+    "what is refused cannot be done",
+  );
+  await dialog.getByRole("spinbutton").fill("-5");
+  await dialog.locator(".field.wrong .error").getByText("must be 0 or more").waitFor();
+  expect(
+    await dialog.getByRole("button", { name: "Disable" }).isDisabled(),
+    "a negative number of minutes cannot be sent",
+  );
   let release;
-  const held = new Promise(done => { release = done; });
-  await page.route(/preview=true/, route => held.then(() => route.continue()));
-  await dialog.getByRole('spinbutton').fill('0');
+  const held = new Promise((done) => {
+    release = done;
+  });
+  await page.route(/preview=true/, (route) => held.then(() => route.continue()));
+  await dialog.getByRole("spinbutton").fill("0");
   await page.waitForTimeout(500);
-  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'a corrected value waits for its preview');
+  expect(
+    await dialog.getByRole("button", { name: "Disable" }).isDisabled(),
+    "a corrected value waits for its preview",
+  );
   release();
-  await dialog.locator('.preview .lost').filter({ hasText: 'dalia' }).first().waitFor();
-  await check(page, 'an action with a preview', true);
+  await dialog.locator(".preview .lost").filter({ hasText: "dalia" }).first().waitFor();
+  await check(page, "an action with a preview", true);
   // What was typed is kept while the person logs in again, and is not lost by Esc without a question.
-  await ask('DELETE', `/api-sessions/${await page.evaluate(() => JSON.parse(sessionStorage.getItem('overkeep-session')).id)}`);
-  await page.getByText('What you had open is kept').waitFor();
-  const [token] = Object.values((await ask('GET', `/identities/${ids.dalia}`)).enrollment);
-  expect(token.jwt && !(await page.content()).includes(token.jwt), 'the token of the record is not in the document without a session');
+  await ask(
+    "DELETE",
+    `/api-sessions/${await page.evaluate(() => JSON.parse(sessionStorage.getItem("overkeep-session")).id)}`,
+  );
+  await page.getByText("What you had open is kept").waitFor();
+  const [token] = Object.values((await ask("GET", `/identities/${ids.dalia}`)).enrollment);
+  expect(
+    token.jwt && !(await page.content()).includes(token.jwt),
+    "the token of the record is not in the document without a session",
+  );
   await typeIn(page);
-  await dialog.getByRole('spinbutton').waitFor();
-  expect(await dialog.getByRole('spinbutton').inputValue() === '0', 'a log-in keeps what was typed in the dialog of an action');
-  await dialog.getByRole('spinbutton').focus();
-  const asked = new Promise(done => page.once('dialog', question => question.dismiss().then(done)));
-  await page.keyboard.press('Escape');
+  await dialog.getByRole("spinbutton").waitFor();
+  expect(
+    (await dialog.getByRole("spinbutton").inputValue()) === "0",
+    "a log-in keeps what was typed in the dialog of an action",
+  );
+  await dialog.getByRole("spinbutton").focus();
+  const asked = new Promise((done) =>
+    page.once("dialog", (question) => question.dismiss().then(done)),
+  );
+  await page.keyboard.press("Escape");
   await asked;
-  await dialog.locator('.preview .lost').filter({ hasText: 'dalia' }).first().waitFor();
-  expect(!(await ask('GET', `/identities/${ids.dalia}`)).disabled, 'a preview changes nothing');
-  expect(await sentTwice(page, 'POST', dialog.getByRole('button', { name: 'Disable' })) === 1, 'a double click disables twice');
-  expect((await ask('GET', `/identities/${ids.dalia}`)).disabled, 'the action is done');
+  await dialog.locator(".preview .lost").filter({ hasText: "dalia" }).first().waitFor();
+  expect(!(await ask("GET", `/identities/${ids.dalia}`)).disabled, "a preview changes nothing");
+  expect(
+    (await sentTwice(page, "POST", dialog.getByRole("button", { name: "Disable" }))) === 1,
+    "a double click disables twice",
+  );
+  expect((await ask("GET", `/identities/${ids.dalia}`)).disabled, "the action is done");
   // Only the action that changes something is offered.
-  await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
-  expect(!(await page.getByRole('button', { name: 'Disable', exact: true }).count()), 'what is disabled cannot be disabled');
+  await page.getByRole("button", { name: "Enable", exact: true }).waitFor();
+  expect(
+    !(await page.getByRole("button", { name: "Disable", exact: true }).count()),
+    "what is disabled cannot be disabled",
+  );
   await page.context().close();
 }
 
 /** How many requests two clicks on a button of a dialog send: the button is disabled until the answer, which waits for the second click. */
 async function sentTwice(page, method, button) {
   let [count, release] = [0, null];
-  const held = new Promise(done => { release = done; });
-  const isIts = url => !url.search.includes('preview=true') && url.pathname.startsWith('/edge/');
-  await page.route(isIts, async route => {
+  const held = new Promise((done) => {
+    release = done;
+  });
+  const isIts = (url) => !url.search.includes("preview=true") && url.pathname.startsWith("/edge/");
+  await page.route(isIts, async (route) => {
     if (route.request().method() !== method) return route.continue();
     count++;
     await held;
     return route.continue().catch(() => null);
   });
-  await button.evaluate(element => { element.click(); element.click(); });
-  expect(await button.isDisabled(), `${await button.textContent()} is not disabled while its request is sent`);
-  await button.evaluate(element => element.click());
+  await button.evaluate((element) => {
+    element.click();
+    element.click();
+  });
+  expect(
+    await button.isDisabled(),
+    `${await button.textContent()} is not disabled while its request is sent`,
+  );
+  await button.evaluate((element) => element.click());
   release();
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await page.unrouteAll({ behavior: 'wait' });
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.unrouteAll({ behavior: "wait" });
   return count;
 }
 
 /** A deletion is sent once, and leads to the list. */
 export async function deletion(browser, ask) {
-  const { id } = await ask('POST', '/services', { name: 'to be deleted', encryptionRequired: true });
-  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 404 && answer.request().method() === 'GET');
+  const { id } = await ask("POST", "/services", {
+    name: "to be deleted",
+    encryptionRequired: true,
+  });
+  const page = await signedIn(
+    browser,
+    1280,
+    "light",
+    (answer) => answer.status() === 404 && answer.request().method() === "GET",
+  );
   await open(page, `#/services/${id}`);
-  await page.getByRole('button', { name: 'Delete' }).click();
-  await page.getByRole('dialog').locator('.preview .tallies, .preview .quiet').waitFor();
-  expect(await sentTwice(page, 'DELETE', page.getByRole('dialog').getByRole('button', { name: 'Delete' })) === 1, 'a double click deletes twice');
-  await page.waitForFunction(() => location.hash === '#/services');
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").locator(".preview .tallies, .preview .quiet").waitFor();
+  expect(
+    (await sentTwice(
+      page,
+      "DELETE",
+      page.getByRole("dialog").getByRole("button", { name: "Delete" }),
+    )) === 1,
+    "a double click deletes twice",
+  );
+  await page.waitForFunction(() => location.hash === "#/services");
   await page.context().close();
 }
 
 /** An action whose body is a list. */
 export async function actions(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light');
+  const page = await signedIn(browser, 1280, "light");
   await open(page, `#/identities/${ids.chen}`);
-  await page.getByRole('button', { name: 'Override configs' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByRole('button', { name: 'Add one' }).click();
-  for (const [label, name] of [['Service', 'wiki'], ['Config', 'wiki-address']]) {
-    await dialog.getByRole('combobox', { name: label, exact: true }).fill(name);
-    await page.getByRole('option', { name, exact: true }).click();
+  await page.getByRole("button", { name: "Override configs" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Add one" }).click();
+  for (const [label, name] of [
+    ["Service", "wiki"],
+    ["Config", "wiki-address"],
+  ]) {
+    await dialog.getByRole("combobox", { name: label, exact: true }).fill(name);
+    await page.getByRole("option", { name, exact: true }).click();
   }
-  await check(page, 'an action with a list', true);
-  await dialog.getByRole('button', { name: 'Override configs' }).click();
-  await dialog.waitFor({ state: 'detached' });
-  const overrides = await ask('GET', `/identities/${ids.chen}/service-configs`);
-  expect(overrides.length === 1 && JSON.stringify(overrides).includes(ids['wiki-address']), `the list of the form is stored: ${JSON.stringify(overrides)}`);
+  await check(page, "an action with a list", true);
+  await dialog.getByRole("button", { name: "Override configs" }).click();
+  await dialog.waitFor({ state: "detached" });
+  const overrides = await ask("GET", `/identities/${ids.chen}/service-configs`);
+  expect(
+    overrides.length === 1 && JSON.stringify(overrides).includes(ids["wiki-address"]),
+    `the list of the form is stored: ${JSON.stringify(overrides)}`,
+  );
   await page.context().close();
 }
 
 /** The members of a kind of which the page knows nothing: words, a number, a switch, references to one and to several records, roles of others and of its own, and an object in it. */
 const WIDGET = {
-  type: 'object', required: ['name', 'colour'], properties: {
-    name: { type: 'string' }, colour: { type: 'string', enum: ['red', 'green'] }, size: { type: 'integer' }, isLoud: { type: 'boolean' }, serviceId: { type: 'string' },
-    configs: { type: 'array', items: { type: 'string' } }, identityRoles: { type: 'array', items: { type: 'string' } }, roleAttributes: { type: 'array', items: { type: 'string' } },
-    limits: { $ref: '#/components/schemas/WidgetLimits' },
+  type: "object",
+  required: ["name", "colour"],
+  properties: {
+    name: { type: "string" },
+    colour: { type: "string", enum: ["red", "green"] },
+    size: { type: "integer" },
+    isLoud: { type: "boolean" },
+    serviceId: { type: "string" },
+    configs: { type: "array", items: { type: "string" } },
+    identityRoles: { type: "array", items: { type: "string" } },
+    roleAttributes: { type: "array", items: { type: "string" } },
+    limits: { $ref: "#/components/schemas/WidgetLimits" },
   },
 };
-const LIMITS = { type: 'object', required: ['most'], properties: { most: { type: 'integer' }, unit: { type: 'string', enum: ['hour', 'day'] } } };
+const LIMITS = {
+  type: "object",
+  required: ["most"],
+  properties: { most: { type: "integer" }, unit: { type: "string", enum: ["hour", "day"] } },
+};
 
 /** Adds the kind to the document of the management interface. */
 function describeWidgets(document) {
-  const answers = items => ({ 200: { content: { 'application/json': { schema: { properties: { data: items } } } } } });
-  const body = schema => ({ content: { 'application/json': { schema } } });
-  const parameters = [{ name: 'preview' }];
-  const detail = { $ref: '#/components/schemas/WidgetDetail' };
-  Object.assign(document.components.schemas, { WidgetLimits: LIMITS, WidgetDetail: { type: 'object', properties: { id: { type: 'string' }, ...WIDGET.properties, createdAt: { type: 'string' }, updatedAt: { type: 'string' } } } });
-  document.paths['/widgets'] = { get: { parameters: [{ name: 'filter' }], responses: answers({ type: 'array', items: detail }) }, post: { parameters, requestBody: body(WIDGET), responses: {} } };
-  document.paths['/widgets/{id}'] = { get: { responses: answers(detail) }, put: { parameters, requestBody: body(WIDGET), responses: {} }, delete: { parameters, responses: {} } };
-  document.paths['/widgets/{id}/services'] = { get: { parameters: [{ name: 'filter' }], responses: answers({ type: 'array', items: {} }) } };
-  document.paths['/widgets/{id}/turn'] = { post: { summary: 'Turns it.', parameters, requestBody: body({ type: 'object', properties: { degrees: { type: 'integer' } } }), responses: {} } };
+  const answers = (items) => ({
+    200: { content: { "application/json": { schema: { properties: { data: items } } } } },
+  });
+  const body = (schema) => ({ content: { "application/json": { schema } } });
+  const parameters = [{ name: "preview" }];
+  const detail = { $ref: "#/components/schemas/WidgetDetail" };
+  Object.assign(document.components.schemas, {
+    WidgetLimits: LIMITS,
+    WidgetDetail: {
+      type: "object",
+      properties: {
+        id: { type: "string" },
+        ...WIDGET.properties,
+        createdAt: { type: "string" },
+        updatedAt: { type: "string" },
+      },
+    },
+  });
+  document.paths["/widgets"] = {
+    get: { parameters: [{ name: "filter" }], responses: answers({ type: "array", items: detail }) },
+    post: { parameters, requestBody: body(WIDGET), responses: {} },
+  };
+  document.paths["/widgets/{id}"] = {
+    get: { responses: answers(detail) },
+    put: { parameters, requestBody: body(WIDGET), responses: {} },
+    delete: { parameters, responses: {} },
+  };
+  document.paths["/widgets/{id}/services"] = {
+    get: { parameters: [{ name: "filter" }], responses: answers({ type: "array", items: {} }) },
+  };
+  document.paths["/widgets/{id}/turn"] = {
+    post: {
+      summary: "Turns it.",
+      parameters,
+      requestBody: body({ type: "object", properties: { degrees: { type: "integer" } } }),
+      responses: {},
+    },
+  };
   return document;
 }
 
 /** A kind that only the document describes and the page has no code for is listed, shown with its references, created and changed with previews, and acted on. */
 export async function newKind(browser, ask, ids) {
-  const page = await windowOf(browser, 1280, 'light');
+  const page = await windowOf(browser, 1280, "light");
   const widget = {
-    id: 'w1', name: 'left wing', createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z', colour: 'red', size: 3, isLoud: true, serviceId: ids.wiki, configs: [ids['wiki-address']],
-    identityRoles: ['#sales', `@${ids.lena}`], roleAttributes: ['wing'], limits: { most: 5, unit: 'day' },
+    id: "w1",
+    name: "left wing",
+    createdAt: "2026-01-01T00:00:00.000Z",
+    updatedAt: "2026-01-01T00:00:00.000Z",
+    colour: "red",
+    size: 3,
+    isLoud: true,
+    serviceId: ids.wiki,
+    configs: [ids["wiki-address"]],
+    identityRoles: ["#sales", `@${ids.lena}`],
+    roleAttributes: ["wing"],
+    limits: { most: 5, unit: "day" },
   };
-  const enveloped = data => ({ data, meta: { filterableFields: ['id', 'name'], pagination: { limit: 10, offset: 0, totalCount: 1 } } });
-  const side = name => ({ count: 1, first: [{ id: name, name }] });
-  const gained = { dial: { gained: { pairs: 1, who: side('a gainer'), what: side('a thing') } } };
-  await page.route('**/edge/management/v1/openapi.json', async route => route.fulfill({ json: describeWidgets(await (await route.fetch()).json()) }));
-  await page.route(/\/edge\/management\/v1\/widgets/, route => {
-    const [path, query = ''] = route.request().url().split('/widgets')[1].split('?');
-    const data = query.includes('preview=true') ? gained : path === '/w1' && route.request().method() === 'GET' ? widget : path === '/w1/services' ? [{ id: ids.wiki, name: 'wiki' }] : route.request().method() === 'GET' ? [widget] : { id: 'w1' };
+  const enveloped = (data) => ({
+    data,
+    meta: { filterableFields: ["id", "name"], pagination: { limit: 10, offset: 0, totalCount: 1 } },
+  });
+  const side = (name) => ({ count: 1, first: [{ id: name, name }] });
+  const gained = { dial: { gained: { pairs: 1, who: side("a gainer"), what: side("a thing") } } };
+  await page.route("**/edge/management/v1/openapi.json", async (route) =>
+    route.fulfill({ json: describeWidgets(await (await route.fetch()).json()) }),
+  );
+  await page.route(/\/edge\/management\/v1\/widgets/, (route) => {
+    const [path, query = ""] = route.request().url().split("/widgets")[1].split("?");
+    const data = query.includes("preview=true")
+      ? gained
+      : path === "/w1" && route.request().method() === "GET"
+        ? widget
+        : path === "/w1/services"
+          ? [{ id: ids.wiki, name: "wiki" }]
+          : route.request().method() === "GET"
+            ? [widget]
+            : { id: "w1" };
     return route.fulfill({ json: enveloped(data) });
   });
-  const sent = (method, button) => Promise.all([page.waitForRequest(asked => asked.method() === method && asked.url().includes('/widgets') && !asked.url().includes('preview')), button.click()]).then(([asked]) => asked.postDataJSON());
+  const sent = (method, button) =>
+    Promise.all([
+      page.waitForRequest(
+        (asked) =>
+          asked.method() === method &&
+          asked.url().includes("/widgets") &&
+          !asked.url().includes("preview"),
+      ),
+      button.click(),
+    ]).then(([asked]) => asked.postDataJSON());
   await logIn(page);
   await page.waitForFunction(SETTLED);
-  await page.getByText('More kinds').click();
-  await page.getByRole('link', { name: 'Widgets' }).click();
-  await page.getByRole('cell', { name: 'red' }).waitFor();
-  await page.getByRole('link', { name: 'Create widget' }).click();
-  await page.getByLabel('Name').fill('left wing');
-  await page.getByLabel('Colour').selectOption('green');
-  await page.getByText('More settings').click();
-  for (const [label, text, option] of [['Identity roles', '#sal', '#sales'], ['Identity roles', 'lena', /^lena/], ['Service', 'wiki', 'wiki'], ['Configs', 'wiki-a', 'wiki-address']]) {
-    await page.getByRole('combobox', { name: label, exact: true }).fill(text);
-    await page.getByRole('option', { name: option }).first().click();
+  await page.getByText("More kinds").click();
+  await page.getByRole("link", { name: "Widgets" }).click();
+  await page.getByRole("cell", { name: "red" }).waitFor();
+  await page.getByRole("link", { name: "Create widget" }).click();
+  await page.getByLabel("Name").fill("left wing");
+  await page.getByLabel("Colour").selectOption("green");
+  await page.getByText("More settings").click();
+  for (const [label, text, option] of [
+    ["Identity roles", "#sal", "#sales"],
+    ["Identity roles", "lena", /^lena/],
+    ["Service", "wiki", "wiki"],
+    ["Configs", "wiki-a", "wiki-address"],
+  ]) {
+    await page.getByRole("combobox", { name: label, exact: true }).fill(text);
+    await page.getByRole("option", { name: option }).first().click();
   }
-  await page.getByRole('combobox', { name: 'Roles', exact: true }).fill('wing');
-  await page.keyboard.press('Enter');
-  await page.getByLabel('Size').fill('7');
-  await page.getByRole('switch', { name: 'Is loud' }).check();
-  await page.getByRole('group', { name: 'Limits' }).getByLabel('Most').fill('5');
-  await page.getByRole('group', { name: 'Limits' }).getByLabel('Unit').selectOption('day');
-  await page.locator('.preview .gained').filter({ hasText: 'a gainer' }).waitFor();
-  await check(page, 'the form of a new kind', true);
-  const made = await sent('POST', page.getByRole('button', { name: 'Create', exact: true }));
-  const wanted = { ...widget, colour: 'green', size: 7 };
-  for (const member of Object.keys(WIDGET.properties)) expect(JSON.stringify(made[member]) === JSON.stringify(wanted[member]), `the form of a new kind sends ${member}: ${JSON.stringify(made[member])}`);
-  await page.getByRole('heading', { level: 1, name: 'left wing' }).waitFor();
-  for (const name of ['wiki', 'wiki-address', 'lena']) await page.locator('.members').getByRole('link', { name, exact: true }).waitFor();
-  await page.locator('.related').getByRole('link', { name: 'wiki' }).waitFor();
-  await page.getByRole('button', { name: 'Turn' }).click();
-  await page.getByRole('dialog').getByLabel('Degrees').fill('90');
-  await page.getByRole('dialog').locator('.gained').waitFor();
-  const turned = await sent('POST', page.getByRole('dialog').getByRole('button', { name: 'Turn' }));
+  await page.getByRole("combobox", { name: "Roles", exact: true }).fill("wing");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Size").fill("7");
+  await page.getByRole("switch", { name: "Is loud" }).check();
+  await page.getByRole("group", { name: "Limits" }).getByLabel("Most").fill("5");
+  await page.getByRole("group", { name: "Limits" }).getByLabel("Unit").selectOption("day");
+  await page.locator(".preview .gained").filter({ hasText: "a gainer" }).waitFor();
+  await check(page, "the form of a new kind", true);
+  const made = await sent("POST", page.getByRole("button", { name: "Create", exact: true }));
+  const wanted = { ...widget, colour: "green", size: 7 };
+  for (const member of Object.keys(WIDGET.properties))
+    expect(
+      JSON.stringify(made[member]) === JSON.stringify(wanted[member]),
+      `the form of a new kind sends ${member}: ${JSON.stringify(made[member])}`,
+    );
+  await page.getByRole("heading", { level: 1, name: "left wing" }).waitFor();
+  for (const name of ["wiki", "wiki-address", "lena"])
+    await page.locator(".members").getByRole("link", { name, exact: true }).waitFor();
+  await page.locator(".related").getByRole("link", { name: "wiki" }).waitFor();
+  await page.getByRole("button", { name: "Turn" }).click();
+  await page.getByRole("dialog").getByLabel("Degrees").fill("90");
+  await page.getByRole("dialog").locator(".gained").waitFor();
+  const turned = await sent("POST", page.getByRole("dialog").getByRole("button", { name: "Turn" }));
   expect(turned.degrees === 90, `an action of a new kind sends ${JSON.stringify(turned)}`);
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'Edit' }).click();
-  await page.getByLabel('Colour').selectOption('green');
-  const changed = await sent('PATCH', page.getByRole('button', { name: 'Save' }));
-  expect(JSON.stringify(changed) === '{"colour":"green"}', `a change of a new kind sends ${JSON.stringify(changed)}`);
-  await page.getByRole('heading', { level: 1, name: 'left wing' }).waitFor();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Edit" }).click();
+  await page.getByLabel("Colour").selectOption("green");
+  const changed = await sent("PATCH", page.getByRole("button", { name: "Save" }));
+  expect(
+    JSON.stringify(changed) === '{"colour":"green"}',
+    `a change of a new kind sends ${JSON.stringify(changed)}`,
+  );
+  await page.getByRole("heading", { level: 1, name: "left wing" }).waitFor();
   await page.context().close();
 }

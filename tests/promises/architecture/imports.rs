@@ -1,5 +1,5 @@
-//! Which file of the library uses which, read from paths and imports. A name imported from a file that only re-exports it counts for the file
-//! that defines it.
+//! Which file of the library uses which, read from paths and imports. A name imported from a file
+//! that only re-exports it counts for the file that defines it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,14 +11,19 @@ pub type Module = Vec<String>;
 
 /// The module of a file below `src/`.
 pub fn module_of(file: &Path) -> Module {
-    let mut parts: Module = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    let mut parts: Module = file
+        .with_extension("")
+        .iter()
+        .map(|part| part.to_str().unwrap().to_owned())
+        .collect();
     if parts.last().is_some_and(|last| last == "mod") || parts == ["lib"] {
         parts.pop();
     }
     parts
 }
 
-/// The macro that declares the files of kinds and re-exports their types: `kinds! { config::Config: written, ... }`.
+/// The macro that declares the files of kinds and re-exports their types: `kinds! { config::Config:
+/// written, ... }`.
 const KINDS: &str = "kinds";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +68,13 @@ fn text_length(letters: &[char]) -> Option<usize> {
     if letters.get(at) == Some(&'r') {
         let signs = letters[at + 1..].iter().take_while(|c| **c == '#').count();
         if letters.get(at + 1 + signs) == Some(&'"') {
-            let end: String = std::iter::once('"').chain(std::iter::repeat_n('#', signs)).collect();
+            let end: String = std::iter::once('"')
+                .chain(std::iter::repeat_n('#', signs))
+                .collect();
             let rest: String = letters[at + 2 + signs..].iter().collect();
-            let inside = rest.find(&end).map_or(rest.chars().count(), |bytes| rest[..bytes].chars().count());
+            let inside = rest
+                .find(&end)
+                .map_or(rest.chars().count(), |bytes| rest[..bytes].chars().count());
             return Some(at + 2 + signs + inside + end.len());
         }
     }
@@ -80,7 +89,12 @@ fn text_length(letters: &[char]) -> Option<usize> {
         return None;
     }
     match (letters.get(1), letters.get(2)) {
-        (Some('\\'), _) => Some(letters[2..].iter().position(|c| *c == '\'').map_or(letters.len(), |end| end + 3)),
+        (Some('\\'), _) => Some(
+            letters[2..]
+                .iter()
+                .position(|c| *c == '\'')
+                .map_or(letters.len(), |end| end + 3),
+        ),
         (Some(_), Some('\'')) => Some(3),
         _ => None,
     }
@@ -107,23 +121,41 @@ fn read(text: &str) -> Source {
     while at < tokens.len() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         match &tokens[at] {
-            Token::Word(word) if word == "use" && !matches!(before, Some(Token::Symbol('<' | ','))) => {
-                let is_public = matches!(before, Some(Token::Word(before)) if before == "pub") || before == Some(&Token::Symbol(')'));
-                let end = tokens[at..].iter().position(|token| *token == Token::Symbol(';')).map_or(tokens.len(), |end| at + end);
+            Token::Word(word)
+                if word == "use" && !matches!(before, Some(Token::Symbol('<' | ','))) =>
+            {
+                let is_public = matches!(before, Some(Token::Word(before)) if before == "pub")
+                    || before == Some(&Token::Symbol(')'));
+                let end = tokens[at..]
+                    .iter()
+                    .position(|token| *token == Token::Symbol(';'))
+                    .map_or(tokens.len(), |end| at + end);
                 tree(&tokens[at + 1..end], &[], is_public, &mut source.imports);
                 at = end;
             }
-            Token::Word(word) if word == KINDS && tokens.get(at + 1) == Some(&Token::Symbol('!')) => {
-                let end = tokens[at..].iter().position(|token| *token == Token::Symbol('}')).map_or(tokens.len(), |end| at + end);
+            Token::Word(word)
+                if word == KINDS && tokens.get(at + 1) == Some(&Token::Symbol('!')) =>
+            {
+                let end = tokens[at..]
+                    .iter()
+                    .position(|token| *token == Token::Symbol('}'))
+                    .map_or(tokens.len(), |end| at + end);
                 for part in parts(&tokens[(at + 3).min(end)..end]) {
-                    let path = part.split(|token| *token == Token::Symbol(':')).next().unwrap_or_default();
+                    let path = part
+                        .split(|token| *token == Token::Symbol(':'))
+                        .next()
+                        .unwrap_or_default();
                     tree(path, &[], true, &mut source.imports);
                 }
                 at = end;
             }
-            Token::Word(word) if before != Some(&Token::Path) && before != Some(&Token::Symbol('.')) => {
+            Token::Word(word)
+                if before != Some(&Token::Path) && before != Some(&Token::Symbol('.')) =>
+            {
                 let mut path = vec![word.clone()];
-                while let (Some(Token::Path), Some(Token::Word(next))) = (tokens.get(at + 1), tokens.get(at + 2)) {
+                while let (Some(Token::Path), Some(Token::Word(next))) =
+                    (tokens.get(at + 1), tokens.get(at + 2))
+                {
                     path.push(next.clone());
                     at += 2;
                 }
@@ -148,8 +180,14 @@ fn tree(tokens: &[Token], before: &[String], is_public: bool, found: &mut Vec<Im
                 return;
             }
             Token::Word(word) if word == "as" => {
-                let Some(Token::Word(name)) = tokens.get(at + 1) else { return };
-                found.push(Import { path, name: name.clone(), is_public });
+                let Some(Token::Word(name)) = tokens.get(at + 1) else {
+                    return;
+                };
+                found.push(Import {
+                    path,
+                    name: name.clone(),
+                    is_public,
+                });
                 return;
             }
             Token::Word(word) => path.push(word.clone()),
@@ -160,7 +198,11 @@ fn tree(tokens: &[Token], before: &[String], is_public: bool, found: &mut Vec<Im
     if path.last().is_some_and(|last| last == "self") && path.len() > 1 {
         path.pop();
     }
-    found.extend(path.last().cloned().map(|name| Import { path, name, is_public }));
+    found.extend(path.last().cloned().map(|name| Import {
+        path,
+        name,
+        is_public,
+    }));
 }
 
 /// The parts of a group, between its commas.
@@ -192,11 +234,21 @@ pub struct Imports {
 impl Imports {
     /// From files and their contents.
     pub fn of(sources: &[(PathBuf, String)]) -> Self {
-        let source: BTreeMap<Module, Source> = sources.iter().map(|(file, text)| (module_of(file), read(text))).collect();
-        let mut all = Self { source, names: BTreeMap::new() };
+        let source: BTreeMap<Module, Source> = sources
+            .iter()
+            .map(|(file, text)| (module_of(file), read(text)))
+            .collect();
+        let mut all = Self {
+            source,
+            names: BTreeMap::new(),
+        };
         let names = |(module, source): (&Module, &Source)| {
-            let absolute = |import: &Import| Some((import.name.clone(), all.absolute(module, &import.path)?));
-            (module.clone(), source.imports.iter().filter_map(absolute).collect())
+            let absolute =
+                |import: &Import| Some((import.name.clone(), all.absolute(module, &import.path)?));
+            (
+                module.clone(),
+                source.imports.iter().filter_map(absolute).collect(),
+            )
         };
         all.names = all.source.iter().map(names).collect();
         all
@@ -211,21 +263,31 @@ impl Imports {
             "self" => Some([base, rest.to_vec()].concat()),
             "super" => {
                 base.pop();
-                let rest: Vec<String> = rest.iter().skip_while(|part| *part == "super" && base.pop().is_some()).cloned().collect();
+                let rest: Vec<String> = rest
+                    .iter()
+                    .skip_while(|part| *part == "super" && base.pop().is_some())
+                    .cloned()
+                    .collect();
                 Some([base, rest].concat())
             }
             child => {
                 base.push(child.to_owned());
-                self.source.contains_key(&base).then(|| [base, rest.to_vec()].concat())
+                self.source
+                    .contains_key(&base)
+                    .then(|| [base, rest.to_vec()].concat())
             }
         }
     }
 
     /// The file that defines the item at a path from the root.
     fn defining(&self, path: &[String], depth: usize) -> Option<Module> {
-        let length = (0..=path.len()).rev().find(|length| self.source.contains_key(&path[..*length]))?;
+        let length = (0..=path.len())
+            .rev()
+            .find(|length| self.source.contains_key(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
-        let reexported = rest.first().and_then(|name| self.names.get(module)?.get(name));
+        let reexported = rest
+            .first()
+            .and_then(|name| self.names.get(module)?.get(name));
         match reexported {
             Some(target) if depth < 10 && target[..] != path[..target.len().min(path.len())] => {
                 self.defining(&[target.as_slice(), &rest[1..]].concat(), depth + 1)
@@ -239,18 +301,32 @@ impl Imports {
         let source = &self.source[module];
         let names = &self.names[module];
         let is_named = |name: &String| source.paths.iter().any(|path| path[0] == *name);
-        let imported = source.imports.iter().filter(|import| !import.is_public || is_named(&import.name));
+        let imported = source
+            .imports
+            .iter()
+            .filter(|import| !import.is_public || is_named(&import.name));
         let imported = imported.filter_map(|import| self.absolute(module, &import.path));
-        let in_code = source.paths.iter().filter(|path| path.len() > 1).filter_map(|path| match names.get(&path[0]) {
-            Some(known) => Some([known.as_slice(), &path[1..]].concat()),
-            None => self.absolute(module, path),
-        });
-        imported.chain(in_code).filter_map(|path| self.defining(&path, 0)).filter(|used| used != module && !used.is_empty()).collect()
+        let in_code = source
+            .paths
+            .iter()
+            .filter(|path| path.len() > 1)
+            .filter_map(|path| match names.get(&path[0]) {
+                Some(known) => Some([known.as_slice(), &path[1..]].concat()),
+                None => self.absolute(module, path),
+            });
+        imported
+            .chain(in_code)
+            .filter_map(|path| self.defining(&path, 0))
+            .filter(|used| used != module && !used.is_empty())
+            .collect()
     }
 
     /// Each file with the files that it uses.
     pub fn all(&self) -> BTreeMap<Module, BTreeSet<Module>> {
-        self.source.keys().map(|module| (module.clone(), self.uses(module))).collect()
+        self.source
+            .keys()
+            .map(|module| (module.clone(), self.uses(module)))
+            .collect()
     }
 }
 
@@ -267,10 +343,20 @@ pub fn cycles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>
         }
         found
     };
-    let reached: BTreeMap<&Module, BTreeSet<Module>> = uses.keys().map(|module| (module, reached(module))).collect();
+    let reached: BTreeMap<&Module, BTreeSet<Module>> = uses
+        .keys()
+        .map(|module| (module, reached(module)))
+        .collect();
     let mut found = BTreeSet::new();
-    for (module, below) in reached.iter().filter(|(module, below)| below.contains(**module)) {
-        let cycle = below.iter().filter(|other| reached.get(other).is_some_and(|back| back.contains(*module)));
+    for (module, below) in reached
+        .iter()
+        .filter(|(module, below)| below.contains(**module))
+    {
+        let cycle = below.iter().filter(|other| {
+            reached
+                .get(other)
+                .is_some_and(|back| back.contains(*module))
+        });
         found.insert(cycle.cloned().collect::<BTreeSet<Module>>());
     }
     found.into_iter().collect()

@@ -44,13 +44,31 @@ impl Scene {
         let of = |member: &Member| format!("@{}", member.id);
         let bind = server.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
         let dial = server.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
-        Self { server, router, service, host, client, bind, dial }
+        Self {
+            server,
+            router,
+            service,
+            host,
+            client,
+            bind,
+            dial,
+        }
     }
 
     /// Creates a terminator of the host with this id.
     pub async fn hosted(&self, router: &mut MockRouter, id: &str) {
-        let answer = router.bind(id, &self.host.session(&self.service, "Bind"), &self.host.fingerprint()).await;
-        assert_eq!(answer.result(), CreateTerminatorResult::Success, "{answer:?}");
+        let answer = router
+            .bind(
+                id,
+                &self.host.session(&self.service, "Bind"),
+                &self.host.fingerprint(),
+            )
+            .await;
+        assert_eq!(
+            answer.result(),
+            CreateTerminatorResult::Success,
+            "{answer:?}"
+        );
     }
 
     pub fn dial_token(&self) -> String {
@@ -59,8 +77,15 @@ impl Scene {
 
     pub fn terminators(&self) -> Vec<String> {
         let listed = self.server.admin.get("/terminators?limit=500").expect(200);
-        let of_service = listed.data().as_array().unwrap().iter().filter(|one| one["service"]["id"] == self.service.as_str());
-        of_service.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+        let of_service = listed
+            .data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["service"]["id"] == self.service.as_str());
+        of_service
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -75,44 +100,99 @@ fn a_circuit_is_routed_and_ends() {
         let request = router.dial(&token, &scene.client.fingerprint()).await;
         let route = router.accept_route().await;
         let egress = route.egress.clone().unwrap();
-        assert_eq!((egress.binding.as_str(), egress.destination.as_str()), ("edge", "terminator-1"));
+        assert_eq!(
+            (egress.binding.as_str(), egress.destination.as_str()),
+            ("edge", "terminator-1")
+        );
         assert_eq!(egress.peer_data[0].value.as_deref(), Some(&b"caller"[..]));
-        let kinds: Vec<_> = route.forwards.iter().map(|forward| forward.destination_type()).collect();
+        let kinds: Vec<_> = route
+            .forwards
+            .iter()
+            .map(|forward| forward.destination_type())
+            .collect();
         assert_eq!(kinds, [DestinationType::End, DestinationType::Start]);
         assert_eq!(route.forwards[0].destination, egress.address);
         let answer = router.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
         assert_eq!(answer.reply_for(), Some(request));
-        assert_eq!(answer.text(key::INGRESS_ADDRESS), Some(route.forwards[0].source.as_str()));
-        let shown = scene.server.admin.get("/terminators/terminator-1").expect(200);
+        assert_eq!(
+            answer.text(key::INGRESS_ADDRESS),
+            Some(route.forwards[0].source.as_str())
+        );
+        let shown = scene
+            .server
+            .admin
+            .get("/terminators/terminator-1")
+            .expect(200);
         assert_eq!(shown.data()["dynamicCost"], 2, "an open circuit");
-        let id = scene.server.admin.get(&format!("/sessions?filter=token%3D%22{token}%22")).expect(200).data()[0]["id"]
+        let id = scene
+            .server
+            .admin
+            .get(&format!("/sessions?filter=token%3D%22{token}%22"))
+            .expect(200)
+            .data()[0]["id"]
             .as_str()
             .unwrap()
             .to_owned();
-        let path = scene.server.admin.get(&format!("/sessions/{id}/route-path")).expect(200);
+        let path = scene
+            .server
+            .admin
+            .get(&format!("/sessions/{id}/route-path"))
+            .expect(200);
         assert_eq!(path.data()["routePath"], json!([scene.router.id]));
 
         router.fault(FaultSubject::Egress, &route.circuit_id).await;
         let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
-        assert_eq!((unroute.circuit_id, unroute.now), (route.circuit_id.clone(), false));
-        assert!(soon(|| scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"] == 0).await);
-        let path = scene.server.admin.get(&format!("/sessions/{id}/route-path")).expect(200);
+        assert_eq!(
+            (unroute.circuit_id, unroute.now),
+            (route.circuit_id.clone(), false)
+        );
+        assert!(
+            soon(|| scene
+                .server
+                .admin
+                .get("/terminators/terminator-1")
+                .expect(200)
+                .data()["dynamicCost"]
+                == 0)
+            .await
+        );
+        let path = scene
+            .server
+            .admin
+            .get(&format!("/sessions/{id}/route-path"))
+            .expect(200);
         assert_eq!(path.data()["routePath"], json!([]));
 
-        let request_body = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into(), "unknown".into()] };
-        router.ask(Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()), common::RESULT).await;
+        let request_body = fabric::RemoveTerminators {
+            terminator_ids: vec!["terminator-1".into(), "unknown".into()],
+        };
+        router
+            .ask(
+                Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()),
+                common::RESULT,
+            )
+            .await;
         assert!(soon(|| scene.terminators().is_empty()).await);
         let (code, text) = router.refused(&token, &scene.client.fingerprint()).await;
-        assert_eq!((code, text), (1, format!("service {} has no terminators", scene.service)));
+        assert_eq!(
+            (code, text),
+            (1, format!("service {} has no terminators", scene.service))
+        );
     });
 }
 
 #[test]
 fn one_identity_leaves_circuits_to_others() {
-    let scene = Scene::on(TestServer::with(Clock::system(), |config| config.router.max_circuits_per_identity = 16));
+    let scene = Scene::on(TestServer::with(Clock::system(), |config| {
+        config.router.max_circuits_per_identity = 16
+    }));
     let other = Member::new(&scene.server, "other");
     scene.server.allow_router(&other.id, &scene.router.id);
-    scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", other.id)],
+        &[&format!("@{}", scene.service)],
+    );
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator-1").await;
@@ -122,8 +202,16 @@ fn one_identity_leaves_circuits_to_others() {
             circuits.push(router.circuit(&token, &scene.client.fingerprint()).await);
         }
         let (code, text) = router.refused(&token, &scene.client.fingerprint()).await;
-        assert_eq!((code, text.as_str()), (1, "the identity has as many circuits as router.max-circuits-per-identity allows"));
-        router.circuit(&other.session(&scene.service, "Dial"), &other.fingerprint()).await;
+        assert_eq!(
+            (code, text.as_str()),
+            (
+                1,
+                "the identity has as many circuits as router.max-circuits-per-identity allows"
+            )
+        );
+        router
+            .circuit(&other.session(&scene.service, "Dial"), &other.fingerprint())
+            .await;
         // A circuit that ends makes room.
         router.fault(FaultSubject::Egress, &circuits[0]).await;
         router.receive::<fabric::Unroute>(content::UNROUTE).await;
@@ -140,10 +228,22 @@ fn failed_routes_are_tried_again() {
         scene.hosted(&mut router, "first").await;
         let second = Member::new(&scene.server, "second");
         scene.server.allow_router(&second.id, &scene.router.id);
-        scene.server.service_policy("Bind", &[&format!("@{}", second.id)], &[&format!("@{}", scene.service)]);
-        let answer = router.bind("second", &second.session(&scene.service, "Bind"), &second.fingerprint()).await;
+        scene.server.service_policy(
+            "Bind",
+            &[&format!("@{}", second.id)],
+            &[&format!("@{}", scene.service)],
+        );
+        let answer = router
+            .bind(
+                "second",
+                &second.session(&scene.service, "Bind"),
+                &second.fingerprint(),
+            )
+            .await;
         assert_eq!(answer.result(), CreateTerminatorResult::Success);
-        let request = router.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let request = router
+            .dial(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let frame = router.next_of(content::ROUTE).await;
         let route = fabric::Route::decode(frame.body()).unwrap();
         let failed = Builder::reply(content::ROUTE_RESULT, &frame)
@@ -154,12 +254,28 @@ fn failed_routes_are_tried_again() {
         let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert!(unroute.now && unroute.circuit_id == route.circuit_id);
         let second_route = router.accept_route().await;
-        assert_eq!((second_route.attempt, &second_route.circuit_id), (1, &route.circuit_id));
+        assert_eq!(
+            (second_route.attempt, &second_route.circuit_id),
+            (1, &route.circuit_id)
+        );
         let (one, other) = (route.egress.unwrap(), second_route.egress.unwrap());
-        assert!(one.destination != other.destination && one.address != other.address, "{one:?} {other:?}");
-        assert_eq!(router.next_of(content::CREATE_CIRCUIT_RESPONSE).await.reply_for(), Some(request));
+        assert!(
+            one.destination != other.destination && one.address != other.address,
+            "{one:?} {other:?}"
+        );
+        assert_eq!(
+            router
+                .next_of(content::CREATE_CIRCUIT_RESPONSE)
+                .await
+                .reply_for(),
+            Some(request)
+        );
         // The router reports this terminator as unknown, so that its record is deleted.
-        assert!(soon(|| scene.terminators() == [other.destination.clone()]).await, "{:?}", scene.terminators());
+        assert!(
+            soon(|| scene.terminators() == [other.destination.clone()]).await,
+            "{:?}",
+            scene.terminators()
+        );
     });
 }
 
@@ -168,43 +284,87 @@ fn unknown_circuits_are_taken_back() {
     let scene = Scene::new();
     run(async {
         let mut router = scene.router.online(&scene.server).await;
-        router.fault(FaultSubject::Forward, "unknown-1 unknown-2").await;
+        router
+            .fault(FaultSubject::Forward, "unknown-1 unknown-2")
+            .await;
         for expected in ["unknown-1", "unknown-2"] {
             let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
             assert_eq!((unroute.circuit_id.as_str(), unroute.now), (expected, true));
         }
-        let report = fabric::CircuitConfirmation { circuit_ids: vec!["idle".into()], idle_times: Vec::new() };
-        router.send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())).await;
-        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "idle");
-        let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0).flag(key::ROUTE_SUCCESS, true);
+        let report = fabric::CircuitConfirmation {
+            circuit_ids: vec!["idle".into()],
+            idle_times: Vec::new(),
+        };
+        router
+            .send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec()))
+            .await;
+        assert_eq!(
+            router
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            "idle"
+        );
+        let result = Builder::new(content::ROUTE_RESULT)
+            .u32(key::ROUTE_ATTEMPT, 0)
+            .flag(key::ROUTE_SUCCESS, true);
         router.send(result.body(b"late")).await;
-        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "late");
+        assert_eq!(
+            router
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            "late"
+        );
     });
 }
 
 #[test]
 fn idle_circuits_end_by_service() {
     let scene = Scene::new();
-    scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "maxIdleTimeMillis": 1000 })).expect(200);
+    scene
+        .server
+        .admin
+        .patch(
+            &format!("/services/{}", scene.service),
+            json!({ "maxIdleTimeMillis": 1000 }),
+        )
+        .expect(200);
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator").await;
         let token = scene.dial_token();
-        let [busy, idle] =
-            [router.circuit(&token, &scene.client.fingerprint()).await, router.circuit(&token, &scene.client.fingerprint()).await];
+        let [busy, idle] = [
+            router.circuit(&token, &scene.client.fingerprint()).await,
+            router.circuit(&token, &scene.client.fingerprint()).await,
+        ];
         let confirm = |idle_millis: [i64; 2]| {
             let times = [&busy, &idle].into_iter().zip(idle_millis);
-            let idle_times = times.map(|(id, millis)| fabric::IdleTime { key: Some(id.clone()), value: Some(millis * 1_000_000) });
-            let report = fabric::CircuitConfirmation { circuit_ids: vec![busy.clone(), idle.clone()], idle_times: idle_times.collect() };
+            let idle_times = times.map(|(id, millis)| fabric::IdleTime {
+                key: Some(id.clone()),
+                value: Some(millis * 1_000_000),
+            });
+            let report = fabric::CircuitConfirmation {
+                circuit_ids: vec![busy.clone(), idle.clone()],
+                idle_times: idle_times.collect(),
+            };
             Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())
         };
         router.send(confirm([999, 1000])).await;
-        assert!(router.rest().await.is_empty(), "nothing was idle for longer than the service allows");
+        assert!(
+            router.rest().await.is_empty(),
+            "nothing was idle for longer than the service allows"
+        );
         router.send(confirm([1000, 1001])).await;
         let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert_eq!((&unroute.circuit_id, unroute.now), (&idle, true));
         assert!(router.rest().await.is_empty());
-        let shown = scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200);
+        let shown = scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .get("/circuits")
+            .expect(200);
         assert_eq!(shown.each("id"), [busy.as_str()]);
     });
 }
@@ -213,18 +373,30 @@ fn idle_circuits_end_by_service() {
 fn bind_storms_leave_others_alone() {
     const STORM: usize = 4000;
     let scene = Scene::new();
-    let (stormy, stranger) = (Enrolled::new(&scene.server), Member::new(&scene.server, "stranger"));
+    let (stormy, stranger) = (
+        Enrolled::new(&scene.server),
+        Member::new(&scene.server, "stranger"),
+    );
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         let mut storming = stormy.online(&scene.server).await;
         for number in 0..STORM {
-            storming.send(bind_request(&format!("terminator-{number}"), "no token", &stranger.fingerprint())).await;
+            storming
+                .send(bind_request(
+                    &format!("terminator-{number}"),
+                    "no token",
+                    &stranger.fingerprint(),
+                ))
+                .await;
         }
         scene.hosted(&mut router, "terminator").await;
-        router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        router
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let (mut busy, mut refused) = (0, 0);
         for _ in 0..STORM {
-            let answer: edge::CreateTerminatorResponse = storming.receive(content::CREATE_TERMINATOR_RESPONSE).await;
+            let answer: edge::CreateTerminatorResponse =
+                storming.receive(content::CREATE_TERMINATOR_RESPONSE).await;
             match answer.result() {
                 CreateTerminatorResult::FailedBusy => busy += 1,
                 CreateTerminatorResult::FailedInvalidSession => refused += 1,
@@ -232,11 +404,16 @@ fn bind_storms_leave_others_alone() {
             }
         }
         // A bounded number of refusals waits for its delay.
-        assert!(busy > 0 && refused >= 1024, "{busy} busy, {refused} refused");
+        assert!(
+            busy > 0 && refused >= 1024,
+            "{busy} busy, {refused} refused"
+        );
         assert_eq!(scene.terminators(), ["terminator"]);
         // It is heard again.
         for _ in 0..100 {
-            let answer = storming.bind("again", "no token", &stranger.fingerprint()).await;
+            let answer = storming
+                .bind("again", "no token", &stranger.fingerprint())
+                .await;
             if answer.result() == CreateTerminatorResult::FailedInvalidSession {
                 return;
             }
@@ -252,25 +429,47 @@ fn refused_rebinds_leave_no_record() {
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         let session = |caller: &Caller| {
-            let answer = caller.post("/sessions", json!({ "serviceId": scene.service, "type": "Bind" })).expect(201);
+            let answer = caller
+                .post(
+                    "/sessions",
+                    json!({ "serviceId": scene.service, "type": "Bind" }),
+                )
+                .expect(201);
             answer.data()["token"].as_str().unwrap().to_owned()
         };
-        let sessions = [session(&scene.host.caller), session(&scene.host.caller.log_in_by_certificate())];
-        let request = |id: &str, instance: &str, secret: &str, is_hosted: bool| edge::CreateTerminator {
-            address: id.into(),
-            session_token: sessions[usize::from(!is_hosted)].clone(),
-            fingerprints: vec![scene.host.fingerprint()],
-            instance_id: instance.into(),
-            instance_secret: secret.into(),
-            ..Default::default()
-        };
-        for (id, instance, secret, is_hosted) in [("one", "a", "x", true), ("other", "", "", true), ("other", "a", "y", false)] {
-            let frame = Builder::new(content::CREATE_TERMINATOR).body(&request(id, instance, secret, is_hosted).encode_to_vec());
+        let sessions = [
+            session(&scene.host.caller),
+            session(&scene.host.caller.log_in_by_certificate()),
+        ];
+        let request =
+            |id: &str, instance: &str, secret: &str, is_hosted: bool| edge::CreateTerminator {
+                address: id.into(),
+                session_token: sessions[usize::from(!is_hosted)].clone(),
+                fingerprints: vec![scene.host.fingerprint()],
+                instance_id: instance.into(),
+                instance_secret: secret.into(),
+                ..Default::default()
+            };
+        for (id, instance, secret, is_hosted) in [
+            ("one", "a", "x", true),
+            ("other", "", "", true),
+            ("other", "a", "y", false),
+        ] {
+            let frame = Builder::new(content::CREATE_TERMINATOR)
+                .body(&request(id, instance, secret, is_hosted).encode_to_vec());
             let answer = router.ask(frame, content::CREATE_TERMINATOR_RESPONSE).await;
             let answer = edge::CreateTerminatorResponse::decode(answer.body()).unwrap();
-            assert_eq!(answer.result() == CreateTerminatorResult::Success, is_hosted, "{answer:?}");
+            assert_eq!(
+                answer.result() == CreateTerminatorResult::Success,
+                is_hosted,
+                "{answer:?}"
+            );
         }
-        assert!(soon(|| scene.terminators() == ["one"]).await, "{:?}", scene.terminators());
+        assert!(
+            soon(|| scene.terminators() == ["one"]).await,
+            "{:?}",
+            scene.terminators()
+        );
     });
 }
 
@@ -282,44 +481,154 @@ fn routers_touch_only_their_own() {
         let mut router = scene.router.online(&scene.server).await;
         let mut intruding = intruder.online(&scene.server).await;
         scene.hosted(&mut router, "terminator-1").await;
-        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
-        let request_body = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into()] };
-        intruding.ask(Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()), common::RESULT).await;
-        let update = edge::UpdateTerminator { terminator_id: "terminator-1".into(), cost: 9, update_cost: true, ..Default::default() };
-        let answer = intruding.ask(Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec()), content::ERROR).await;
+        let circuit = router
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
+        let request_body = fabric::RemoveTerminators {
+            terminator_ids: vec!["terminator-1".into()],
+        };
+        intruding
+            .ask(
+                Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()),
+                common::RESULT,
+            )
+            .await;
+        let update = edge::UpdateTerminator {
+            terminator_id: "terminator-1".into(),
+            cost: 9,
+            update_cost: true,
+            ..Default::default()
+        };
+        let answer = intruding
+            .ask(
+                Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec()),
+                content::ERROR,
+            )
+            .await;
         assert_eq!(answer.u32(key::ERROR_CODE), Some(8));
-        let state = fabric::TerminatorState { valid: false, ..Default::default() };
-        let entry = fabric::TerminatorStateEntry { key: Some("terminator-1".into()), value: Some(state) };
-        let states = fabric::ValidateTerminatorsResponse { states: vec![entry] };
-        intruding.send(Builder::new(content::VALIDATE_TERMINATORS_RESPONSE).body(&states.encode_to_vec())).await;
+        let state = fabric::TerminatorState {
+            valid: false,
+            ..Default::default()
+        };
+        let entry = fabric::TerminatorStateEntry {
+            key: Some("terminator-1".into()),
+            value: Some(state),
+        };
+        let states = fabric::ValidateTerminatorsResponse {
+            states: vec![entry],
+        };
+        intruding
+            .send(
+                Builder::new(content::VALIDATE_TERMINATORS_RESPONSE).body(&states.encode_to_vec()),
+            )
+            .await;
         intruding.fault(FaultSubject::Egress, &circuit).await;
         intruding.fault(FaultSubject::Forward, &circuit).await;
-        intruding.fault(FaultSubject::UnknownOwnerForward, &circuit).await;
+        intruding
+            .fault(FaultSubject::UnknownOwnerForward, &circuit)
+            .await;
         let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0);
-        intruding.send(result.clone().body(circuit.as_bytes())).await;
-        intruding.send(result.flag(key::ROUTE_SUCCESS, true).body(circuit.as_bytes())).await;
-        let idle = fabric::IdleTime { key: Some(circuit.clone()), value: Some(i64::MAX) };
-        let report = fabric::CircuitConfirmation { circuit_ids: vec![circuit.clone()], idle_times: vec![idle] };
-        intruding.send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())).await;
+        intruding
+            .send(result.clone().body(circuit.as_bytes()))
+            .await;
+        intruding
+            .send(
+                result
+                    .flag(key::ROUTE_SUCCESS, true)
+                    .body(circuit.as_bytes()),
+            )
+            .await;
+        let idle = fabric::IdleTime {
+            key: Some(circuit.clone()),
+            value: Some(i64::MAX),
+        };
+        let report = fabric::CircuitConfirmation {
+            circuit_ids: vec![circuit.clone()],
+            idle_times: vec![idle],
+        };
+        intruding
+            .send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec()))
+            .await;
         // The router is told to remove the ids that are not its own, and nothing else happens.
         for _ in 0..3 {
-            assert_eq!(intruding.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+            assert_eq!(
+                intruding
+                    .receive::<fabric::Unroute>(content::UNROUTE)
+                    .await
+                    .circuit_id,
+                circuit
+            );
         }
-        scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200);
+        scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .get(&format!("/circuits/{circuit}"))
+            .expect(200);
         // The identity may not use the service over this router.
-        let answer = intruding.bind("terminator-2", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
+        let answer = intruding
+            .bind(
+                "terminator-2",
+                &scene.host.session(&scene.service, "Bind"),
+                &scene.host.fingerprint(),
+            )
+            .await;
         assert_eq!(answer.result(), CreateTerminatorResult::FailedOther);
-        assert_eq!(intruding.refused(&scene.dial_token(), &scene.client.fingerprint()).await.0, 5);
+        assert_eq!(
+            intruding
+                .refused(&scene.dial_token(), &scene.client.fingerprint())
+                .await
+                .0,
+            5
+        );
         // A certificate of another identity.
-        assert_eq!(router.refused(&scene.dial_token(), &scene.host.fingerprint()).await.0, 3);
+        assert_eq!(
+            router
+                .refused(&scene.dial_token(), &scene.host.fingerprint())
+                .await
+                .0,
+            3
+        );
         // Where it may, it does not take over a terminator of another router.
-        scene.server.allow_service_over(&scene.host.id, &scene.service, &intruder.id);
-        let answer = intruding.bind("terminator-1", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
+        scene
+            .server
+            .allow_service_over(&scene.host.id, &scene.service, &intruder.id);
+        let answer = intruding
+            .bind(
+                "terminator-1",
+                &scene.host.session(&scene.service, "Bind"),
+                &scene.host.fingerprint(),
+            )
+            .await;
         assert_eq!(answer.result(), CreateTerminatorResult::FailedIdConflict);
         assert_eq!(scene.terminators(), ["terminator-1"]);
-        assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["router"]["id"], scene.router.id.as_str());
-        assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"], 2);
-        assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["cost"], 0);
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .get("/terminators/terminator-1")
+                .expect(200)
+                .data()["router"]["id"],
+            scene.router.id.as_str()
+        );
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .get("/terminators/terminator-1")
+                .expect(200)
+                .data()["dynamicCost"],
+            2
+        );
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .get("/terminators/terminator-1")
+                .expect(200)
+                .data()["cost"],
+            0
+        );
     });
 }
 
@@ -329,19 +638,36 @@ fn a_restarted_router_hosts_nothing() {
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator-1").await;
-        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let circuit = router
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         drop(router);
         // The same process: everything stays, and the router is asked to validate its terminators.
         let mut router = scene.router.reconnect(&scene.server).await;
-        let validation: fabric::ValidateTerminators = router.receive(content::VALIDATE_TERMINATORS).await;
+        let validation: fabric::ValidateTerminators =
+            router.receive(content::VALIDATE_TERMINATORS).await;
         assert_eq!(validation.terminators[0].id, "terminator-1");
-        assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"], 2);
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .get("/terminators/terminator-1")
+                .expect(200)
+                .data()["dynamicCost"],
+            2
+        );
         drop(router);
         assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
         // Another process: its circuits and terminators are gone.
         let mut router = scene.router.online(&scene.server).await;
         assert!(soon(|| scene.terminators().is_empty()).await);
         router.fault(FaultSubject::Forward, &circuit).await;
-        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert_eq!(
+            router
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            circuit
+        );
     });
 }

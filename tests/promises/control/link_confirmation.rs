@@ -1,4 +1,5 @@
-//! A link counts when the router at its other end has confirmed it: one router alone cannot lead circuits to others.
+//! A link counts when the router at its other end has confirmed it: one router alone cannot lead
+//! circuits to others.
 
 use overkeep::testing::{
     control_channel::message::{content, fabric},
@@ -18,24 +19,45 @@ use crate::{
 };
 
 fn usable(server: &TestServer) -> u64 {
-    server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total()
+    server
+        .admin
+        .at(Base::Overkeep)
+        .get("/links?filter=isUsable%3Dtrue")
+        .expect(200)
+        .total()
 }
 
-/// Both routers connected, with the service hosted at the far one, and a link that only the near one has reported.
+/// Both routers connected, with the service hosted at the far one, and a link that only the near
+/// one has reported.
 async fn reported(far_scene: &Far) -> (MockRouter, MockRouter) {
     let scene = &far_scene.scene;
-    let (mut near, mut far) = (scene.router.online(&scene.server).await, far_scene.far.online(&scene.server).await);
+    let (mut near, mut far) = (
+        scene.router.online(&scene.server).await,
+        far_scene.far.online(&scene.server).await,
+    );
     scene.hosted(&mut far, "terminator").await;
     report(&mut near, &["link"], &far_scene.far.id).await;
-    near.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+    near.ask(Builder::new(common::PING).empty(), common::RESULT)
+        .await;
     (near, far)
 }
 
 async fn finds_no_path(far_scene: &Far, near: &mut MockRouter) {
-    let (code, text) = near.refused(&far_scene.scene.dial_token(), &far_scene.scene.client.fingerprint()).await;
+    let (code, text) = near
+        .refused(
+            &far_scene.scene.dial_token(),
+            &far_scene.scene.client.fingerprint(),
+        )
+        .await;
     assert!(code == 1 && text.contains("no path from router"), "{text}");
     assert_eq!(usable(&far_scene.scene.server), 0);
-    let shown = far_scene.scene.server.admin.at(Base::Fabric).get("/links/link").expect(200);
+    let shown = far_scene
+        .scene
+        .server
+        .admin
+        .at(Base::Fabric)
+        .get("/links/link")
+        .expect(200);
     assert_eq!(shown.data()["state"], "Pending");
 }
 
@@ -60,12 +82,22 @@ fn links_of_one_router_carry_nothing() {
         other.verify(&far_scene.scene.router).await;
         measure(&mut other, "link", 1.0).await;
         report(&mut other, &["link"], &far_scene.scene.router.id).await;
-        other.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        other
+            .ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
         // The other end asks about a third router, and about this one with another certificate.
         far.verify(&third).await;
-        let asked = fabric::VerifyRouter { router_id: far_scene.scene.router.id.clone(), fingerprints: vec!["00".into()] };
-        far.ask(Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec()), common::RESULT).await;
-        far.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        let asked = fabric::VerifyRouter {
+            router_id: far_scene.scene.router.id.clone(),
+            fingerprints: vec!["00".into()],
+        };
+        far.ask(
+            Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec()),
+            common::RESULT,
+        )
+        .await;
+        far.ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
         finds_no_path(&far_scene, &mut near).await;
         far.verify(&far_scene.scene.router).await;
         leads_over_the_link(&far_scene, &mut near, &mut far).await;
@@ -96,11 +128,28 @@ fn reports_of_both_ends_confirm() {
 /// Answers the next question for links with these ids and routers at the other end.
 async fn list(router: &mut MockRouter, links: &[(&str, &str)]) {
     let question = router.next_of(content::INSPECT_REQUEST).await;
-    assert_eq!(fabric::InspectRequest::decode(question.body()).unwrap().requested_values, ["links"]);
-    let links: Vec<_> = links.iter().map(|(id, dest)| json!({ "id": id, "iteration": 1, "dest": dest, "dialed": false })).collect();
-    let value = fabric::InspectValue { name: "links".into(), value: json!({ "links": links, "errors": null }).to_string() };
-    let answer = fabric::InspectResponse { success: true, errors: Vec::new(), values: vec![value] };
-    router.send(Builder::reply(content::INSPECT_RESPONSE, &question).body(&answer.encode_to_vec())).await;
+    assert_eq!(
+        fabric::InspectRequest::decode(question.body())
+            .unwrap()
+            .requested_values,
+        ["links"]
+    );
+    let links: Vec<_> = links
+        .iter()
+        .map(|(id, dest)| json!({ "id": id, "iteration": 1, "dest": dest, "dialed": false }))
+        .collect();
+    let value = fabric::InspectValue {
+        name: "links".into(),
+        value: json!({ "links": links, "errors": null }).to_string(),
+    };
+    let answer = fabric::InspectResponse {
+        success: true,
+        errors: Vec::new(),
+        values: vec![value],
+    };
+    router
+        .send(Builder::reply(content::INSPECT_RESPONSE, &question).body(&answer.encode_to_vec()))
+        .await;
 }
 
 #[test]
@@ -133,7 +182,8 @@ fn restarted_routers_confirm_anew() {
         let mut far = far_scene.far.online(&far_scene.scene.server).await;
         far_scene.scene.hosted(&mut far, "terminator").await;
         report(&mut near, &["link"], &far_scene.far.id).await;
-        near.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        near.ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
         finds_no_path(&far_scene, &mut near).await;
         far.verify(&far_scene.scene.router).await;
         leads_over_the_link(&far_scene, &mut near, &mut far).await;
@@ -145,18 +195,34 @@ fn links_here_need_a_connection() {
     let scene = scene::Scene::new();
     let [far, other] = [(); 2].map(|()| Enrolled::new(&scene.server));
     run(async {
-        let (mut router, mut liar) = (far.online(&scene.server).await, other.online(&scene.server).await);
+        let (mut router, mut liar) = (
+            far.online(&scene.server).await,
+            other.online(&scene.server).await,
+        );
         mock_link::report(&mut router, "link", "built-in").await;
         mock_link::report(&mut liar, "phantom", "built-in").await;
-        let known = || scene.server.admin.at(Base::Overkeep).get("/links").expect(200).total();
+        let known = || {
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get("/links")
+                .expect(200)
+                .total()
+        };
         assert!(soon(|| known() == 2).await);
         assert_eq!(usable(&scene.server), 0);
         // The report may come before the connection.
-        let _link = MockLink::try_open(&scene.server, &far, MockLink::hello("link", &far.id)).await.unwrap();
+        let _link = MockLink::try_open(&scene.server, &far, MockLink::hello("link", &far.id))
+            .await
+            .unwrap();
         assert!(soon(|| usable(&scene.server) == 1).await);
         // A connection of another router with the id of a link that is reported confirms nothing.
-        let _lie = MockLink::try_open(&scene.server, &far, MockLink::hello("phantom", &far.id)).await.unwrap();
-        liar.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        let _lie = MockLink::try_open(&scene.server, &far, MockLink::hello("phantom", &far.id))
+            .await
+            .unwrap();
+        liar.ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
         assert_eq!(usable(&scene.server), 1);
     });
 }

@@ -20,7 +20,8 @@ const ROUTERS: usize = 100;
 const VARIABLE: &str = "OVERKEEP_TEST_ROUTERS";
 /// How often a router tries to connect.
 const ATTEMPTS: usize = 100;
-/// How many times as long as before and after a log-in may take in the middle. Both ends of all connections are in this process.
+/// How many times as long as before and after a log-in may take in the middle. Both ends of all
+/// connections are in this process.
 const MAX_RATIO: f64 = 10.0;
 
 fn count() -> usize {
@@ -30,9 +31,16 @@ fn count() -> usize {
 /// Enrolls routers from several threads.
 fn enrolled(server: &TestServer) -> Vec<Arc<Enrolled>> {
     thread::scope(|scope| {
-        let enroll = || (0..count() / 4).map(|_| Arc::new(Enrolled::new(server))).collect::<Vec<_>>();
+        let enroll = || {
+            (0..count() / 4)
+                .map(|_| Arc::new(Enrolled::new(server)))
+                .collect::<Vec<_>>()
+        };
         let parts: Vec<_> = (0..4).map(|_| scope.spawn(enroll)).collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap())
+            .collect()
     })
 }
 
@@ -42,7 +50,8 @@ async fn connect_all(server: &TestServer, routers: &[Arc<Enrolled>]) -> Vec<Mock
         let (router, at) = (router.clone(), server.bound());
         tokio::spawn(async move {
             for _ in 0..ATTEMPTS {
-                if let Ok(mut connected) = router.try_connect_at(at, router.hello(Some("1"))).await {
+                if let Ok(mut connected) = router.try_connect_at(at, router.hello(Some("1"))).await
+                {
                     connected.introduce().await;
                     return connected;
                 }
@@ -51,7 +60,11 @@ async fn connect_all(server: &TestServer, routers: &[Arc<Enrolled>]) -> Vec<Mock
             panic!("a router is turned away")
         })
     };
-    join_all(routers.iter().map(connect)).await.into_iter().map(Result::unwrap).collect()
+    join_all(routers.iter().map(connect))
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
 }
 
 /// How long log-ins take while `goes_on`, in ascending order; at least ten.
@@ -74,8 +87,21 @@ fn routers_reconnect_beside_log_ins() {
     drop(first);
     let (_, user) = server.enrolled("user");
     let online = || {
-        let page = |offset: usize| server.admin.get(&format!("/edge-routers?limit=500&offset={offset}")).expect(200);
-        let of_page = |offset| page(offset).data().as_array().unwrap().iter().filter(|router| router["isOnline"] == true).count();
+        let page = |offset: usize| {
+            server
+                .admin
+                .get(&format!("/edge-routers?limit=500&offset={offset}"))
+                .expect(200)
+        };
+        let of_page = |offset| {
+            page(offset)
+                .data()
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|router| router["isOnline"] == true)
+                .count()
+        };
         (0..=routers.len()).step_by(500).map(of_page).sum::<usize>()
     };
     let before = log_ins(&user, || false);
@@ -88,7 +114,8 @@ fn routers_reconnect_beside_log_ins() {
             assert_eq!(online(), routers.len(), "all came back");
             let (count, took) = (routers.len(), began.elapsed());
             eprintln!("{count} routers are online after {took:.1?}");
-            // Once more, while the connections that they had still look alive: these end, so that nothing is left of them.
+            // Once more, while the connections that they had still look alive: these end, so that
+            // nothing is left of them.
             let connected = connect_all(&server, &routers).await;
             for mut left in earlier {
                 assert!(left.ends().await);
@@ -102,12 +129,20 @@ fn routers_reconnect_beside_log_ins() {
     let median = |times: &[Duration]| times[times.len() / 2].as_secs_f64();
     let quiet = median(&before).max(median(&log_ins(&user, || false)));
     let (count, ratio) = (beside.len(), median(&beside) / quiet);
-    eprintln!("{count} log-ins while {} routers connect twice in {took:.1?} take {ratio:.1} times as long as otherwise", routers.len());
-    assert!(ratio < MAX_RATIO, "log-ins take {ratio:.0} times as long as otherwise");
+    eprintln!(
+        "{count} log-ins while {} routers connect twice in {took:.1?} take {ratio:.1} times as long as otherwise",
+        routers.len()
+    );
+    assert!(
+        ratio < MAX_RATIO,
+        "log-ins take {ratio:.0} times as long as otherwise"
+    );
     run(async {
         assert_eq!(online(), routers.len());
         for mut router in connected {
-            router.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+            router
+                .ask(Builder::new(common::PING).empty(), common::RESULT)
+                .await;
         }
         assert!(soon(|| online() == 0).await, "{} are left", online());
     });

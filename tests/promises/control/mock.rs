@@ -30,11 +30,19 @@ use crate::harness::{Key, TestServer, fresh, speaking};
 
 /// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 1 << 20,
+    body: 64 << 20,
+};
 
 fn runtime() -> &'static Runtime {
-    static RUNTIME: LazyLock<Runtime> =
-        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap()
+    });
     &RUNTIME
 }
 
@@ -54,7 +62,9 @@ pub async fn soon(holds: impl Fn() -> bool) -> bool {
 
 /// A server without the built-in router, which soon gives up circuits without a path.
 pub fn server() -> TestServer {
-    TestServer::with(Clock::system(), |config| config.routers.reroute_timeout = "2s".parse().unwrap())
+    TestServer::with(Clock::system(), |config| {
+        config.routers.reroute_timeout = "2s".parse().unwrap()
+    })
 }
 
 /// The record of a router and its certificate.
@@ -66,13 +76,21 @@ pub struct Enrolled {
 
 impl Enrolled {
     pub fn new(server: &TestServer) -> Self {
-        let id = server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+        let id = server
+            .admin
+            .post("/edge-routers", json!({ "name": fresh("router") }))
+            .expect(201)
+            .id();
         Self::re_enrolled(server, id)
     }
 
     /// A router that only forwards.
     pub fn transit(server: &TestServer) -> Self {
-        let id = server.admin.post("/transit-routers", json!({ "name": fresh("transit") })).expect(201).id();
+        let id = server
+            .admin
+            .post("/transit-routers", json!({ "name": fresh("transit") }))
+            .expect(201)
+            .id();
         Self::of_kind(server, "transit-routers", "trott", id)
     }
 
@@ -83,21 +101,38 @@ impl Enrolled {
 
     fn of_kind(server: &TestServer, kind: &str, method: &str, id: String) -> Self {
         let shown = server.admin.get(&format!("/{kind}/{id}")).expect(200);
-        Self::redeem(server, id, method, shown.data()["enrollmentToken"].as_str().unwrap())
+        Self::redeem(
+            server,
+            id,
+            method,
+            shown.data()["enrollmentToken"].as_str().unwrap(),
+        )
     }
 
     /// Enrolls the router with this id by this method with its enrollment token.
     pub fn redeem(server: &TestServer, id: String, method: &str, token: &str) -> Self {
         let key = Key::new();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-        let issued = server.anonymous().post(&format!("/enroll?method={method}&token={token}"), requests).expect(200);
+        let issued = server
+            .anonymous()
+            .post(&format!("/enroll?method={method}&token={token}"), requests)
+            .expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
-        Self { id, leaf: CertificateDer::from_pem_slice(pem.as_bytes()).unwrap(), key: Arc::new(key) }
+        Self {
+            id,
+            leaf: CertificateDer::from_pem_slice(pem.as_bytes()).unwrap(),
+            key: Arc::new(key),
+        }
     }
 
     /// The record, as administrators see it.
     pub fn shown(&self, server: &TestServer) -> Json {
-        server.admin.get(&format!("/edge-routers/{}", self.id)).expect(200).data().clone()
+        server
+            .admin
+            .get(&format!("/edge-routers/{}", self.id))
+            .expect(200)
+            .data()
+            .clone()
     }
 
     /// A TLS connection with this protocol.
@@ -107,43 +142,67 @@ impl Enrolled {
 
     async fn try_tls(&self, at: SocketAddr, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
-        let mut config = speaking(rustls::ALL_VERSIONS).with_client_auth_cert(vec![self.leaf.clone()], key).unwrap();
+        let mut config = speaking(rustls::ALL_VERSIONS)
+            .with_client_auth_cert(vec![self.leaf.clone()], key)
+            .unwrap();
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         let socket = TcpStream::connect(at).await?;
-        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await
+        TlsConnector::from(Arc::new(config))
+            .connect(ServerName::try_from("localhost").unwrap(), socket)
+            .await
     }
 
     /// The hello of a router of version 1.1.15; a reconnect names its previous connection.
     pub fn hello(&self, before: Option<&str>) -> Frame {
-        let hello = Builder::new(common::HELLO).text(common_key::VERSION, "v1.1.15|local|2020-01-01 01:01:01|linux|amd64");
-        let mut hello = hello.optional(common_key::CONNECTION_ID, before).body(self.id.as_bytes());
+        let hello = Builder::new(common::HELLO).text(
+            common_key::VERSION,
+            "v1.1.15|local|2020-01-01 01:01:01|linux|amd64",
+        );
+        let mut hello = hello
+            .optional(common_key::CONNECTION_ID, before)
+            .body(self.id.as_bytes());
         hello.set_sequence(-1);
         hello
     }
 
     /// Connects; the controller must accept.
     pub async fn connect(&self, server: &TestServer) -> MockRouter {
-        self.try_connect(server, self.hello(None)).await.unwrap_or_else(|reason| panic!("{reason}"))
+        self.try_connect(server, self.hello(None))
+            .await
+            .unwrap_or_else(|reason| panic!("{reason}"))
     }
 
     /// The same for a process that was connected before.
     pub async fn reconnect(&self, server: &TestServer) -> MockRouter {
-        self.try_connect(server, self.hello(Some("1"))).await.unwrap_or_else(|reason| panic!("{reason}"))
+        self.try_connect(server, self.hello(Some("1")))
+            .await
+            .unwrap_or_else(|reason| panic!("{reason}"))
     }
 
     /// Connects; the error is the reason of the rejection.
-    pub async fn try_connect(&self, server: &TestServer, hello: Frame) -> Result<MockRouter, String> {
+    pub async fn try_connect(
+        &self,
+        server: &TestServer,
+        hello: Frame,
+    ) -> Result<MockRouter, String> {
         self.try_connect_at(server.bound(), hello).await
     }
 
     /// The same at another address.
     pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
-        let stream = self.try_tls(at, "ziti-ctrl").await.map_err(|error| error.to_string())?;
+        let stream = self
+            .try_tls(at, "ziti-ctrl")
+            .await
+            .map_err(|error| error.to_string())?;
         self.try_connect_over(stream, hello).await
     }
 
     /// The same over an open TLS connection.
-    pub async fn try_connect_over(&self, mut stream: TlsStream<TcpStream>, hello: Frame) -> Result<MockRouter, String> {
+    pub async fn try_connect_over(
+        &self,
+        mut stream: TlsStream<TcpStream>,
+        hello: Frame,
+    ) -> Result<MockRouter, String> {
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         let mut router = MockRouter {
@@ -158,7 +217,10 @@ impl Enrolled {
         if !answer.is_set(common_key::SUCCESS) {
             return Err(String::from_utf8_lossy(answer.body()).into_owned());
         }
-        assert_eq!((answer.content_type(), answer.sequence()), (common::RESULT, -1));
+        assert_eq!(
+            (answer.content_type(), answer.sequence()),
+            (common::RESULT, -1)
+        );
         router.answer = Some(answer);
         Ok(router)
     }
@@ -212,9 +274,13 @@ impl MockRouter {
         match frame.content_type() {
             content::API_SESSION_ADDED => {
                 let added = edge::ApiSessionAdded::decode(frame.body()).unwrap();
-                let gained = added.api_sessions.into_iter().filter(|session| !added.is_full_state || !self.known.contains(&session.token));
+                let gained = added
+                    .api_sessions
+                    .into_iter()
+                    .filter(|session| !added.is_full_state || !self.known.contains(&session.token));
                 self.gained.extend(gained);
-                self.known.extend(self.gained.iter().map(|session| session.token.clone()));
+                self.known
+                    .extend(self.gained.iter().map(|session| session.token.clone()));
             }
             content::API_SESSION_REMOVED => {
                 let removed = edge::Removed::decode(frame.body()).unwrap();
@@ -225,7 +291,8 @@ impl MockRouter {
         Some(frame)
     }
 
-    /// The API sessions that the next message adds, or the next full state that has others than before.
+    /// The API sessions that the next message adds, or the next full state that has others than
+    /// before.
     pub async fn gained(&mut self) -> Vec<edge::ApiSession> {
         self.gained.clear();
         while self.gained.is_empty() {
@@ -244,9 +311,17 @@ impl MockRouter {
         let began = Instant::now();
         loop {
             assert!(began.elapsed() < PATIENCE, "no {content_type} in time");
-            let frame = self.next().await.unwrap_or_else(|| panic!("the connection has ended before a {content_type}"));
+            let frame = self
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("the connection has ended before a {content_type}"));
             if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
-                self.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty()).await;
+                self.send(
+                    Builder::new(common::HEARTBEAT)
+                        .u64(common_key::HEARTBEAT_ECHO, clock)
+                        .empty(),
+                )
+                .await;
             }
             if frame.content_type() == content_type {
                 return frame;
@@ -265,11 +340,18 @@ impl MockRouter {
         timeout(PATIENCE, ended).await.is_ok()
     }
 
-    /// Asks about the certificate of a router that dials a link to this one. Does not wait for the answer. Returns the number of the question.
+    /// Asks about the certificate of a router that dials a link to this one. Does not wait for the
+    /// answer. Returns the number of the question.
     pub async fn verify(&mut self, dialing: &Enrolled) -> i32 {
-        let shown = overkeep::testing::pki::Certificate::from_der(&dialing.leaf).unwrap().fingerprint();
-        let asked = fabric::VerifyRouter { router_id: dialing.id.clone(), fingerprints: vec![shown] };
-        self.send(Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec())).await
+        let shown = overkeep::testing::pki::Certificate::from_der(&dialing.leaf)
+            .unwrap()
+            .fingerprint();
+        let asked = fabric::VerifyRouter {
+            router_id: dialing.id.clone(),
+            fingerprints: vec![shown],
+        };
+        self.send(Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec()))
+            .await
     }
 
     /// Sends a message. Returns its sequence number.
@@ -289,7 +371,10 @@ impl MockRouter {
 
     /// What the controller has sent up to now and was not read yet, without heartbeats.
     pub async fn rest(&mut self) -> Vec<Frame> {
-        let (ping, mut rest) = (self.send(Builder::new(common::PING).empty()).await, Vec::new());
+        let (ping, mut rest) = (
+            self.send(Builder::new(common::PING).empty()).await,
+            Vec::new(),
+        );
         loop {
             let frame = self.next().await.expect("the connection stays");
             if frame.reply_for() == Some(ping) {
@@ -321,9 +406,16 @@ impl MockRouter {
 
     /// Reports its listener, and whether it has a data model.
     pub async fn answer_hello(&mut self, hello: &Frame, has_data_model: bool) {
-        let advertise =
-            edge::Address { value: "router.example:3022".into(), protocol: "tls".into(), hostname: "router.example".into(), port: 3022 };
-        let listener = edge::EdgeListener { address: Some(advertise.clone()), advertise: Some(advertise) };
+        let advertise = edge::Address {
+            value: "router.example:3022".into(),
+            protocol: "tls".into(),
+            hostname: "router.example".into(),
+            port: 3022,
+        };
+        let listener = edge::EdgeListener {
+            address: Some(advertise.clone()),
+            advertise: Some(advertise),
+        };
         let client_hello = edge::ClientHello {
             version: "v1.1.15".into(),
             hostname: "router.example".into(),
@@ -331,13 +423,18 @@ impl MockRouter {
             ..Default::default()
         };
         let answer = Builder::reply(content::CLIENT_HELLO, hello);
-        let answer = if has_data_model { answer.flag(key::DATA_MODEL, true) } else { answer };
+        let answer = if has_data_model {
+            answer.flag(key::DATA_MODEL, true)
+        } else {
+            answer
+        };
         self.send(answer.body(&client_hello.encode_to_vec())).await;
     }
 
     /// Reports its listener although it was not asked.
     pub async fn hello_unasked(&mut self) {
-        self.answer_hello(&Builder::new(content::SERVER_HELLO).empty(), true).await;
+        self.answer_hello(&Builder::new(content::SERVER_HELLO).empty(), true)
+            .await;
     }
 
     /// Waits for a full state.
@@ -350,7 +447,8 @@ impl MockRouter {
                 continue;
             }
             sessions.extend(part.api_sessions);
-            let state: Json = serde_json::from_slice(frame.header(key::SYNC_STATE).unwrap()).unwrap();
+            let state: Json =
+                serde_json::from_slice(frame.header(key::SYNC_STATE).unwrap()).unwrap();
             if state["isLast"] == true {
                 self.gained.clear();
                 return sessions;
@@ -359,15 +457,28 @@ impl MockRouter {
     }
 
     /// Requests a terminator for a session. Returns the answer.
-    pub async fn bind(&mut self, id: &str, token: &str, fingerprint: &str) -> edge::CreateTerminatorResponse {
-        let answer = self.ask(bind_request(id, token, fingerprint), content::CREATE_TERMINATOR_RESPONSE).await;
+    pub async fn bind(
+        &mut self,
+        id: &str,
+        token: &str,
+        fingerprint: &str,
+    ) -> edge::CreateTerminatorResponse {
+        let answer = self
+            .ask(
+                bind_request(id, token, fingerprint),
+                content::CREATE_TERMINATOR_RESPONSE,
+            )
+            .await;
         edge::CreateTerminatorResponse::decode(answer.body()).unwrap()
     }
 
     /// Requests a circuit; the answer comes later.
     pub async fn dial(&mut self, token: &str, fingerprint: &str) -> i32 {
         let frame = Builder::new(content::CREATE_CIRCUIT)
-            .bytes(key::PEER_DATA, &value::of_bytes_by_number(&[(1008, "caller")]))
+            .bytes(
+                key::PEER_DATA,
+                &value::of_bytes_by_number(&[(1008, "caller")]),
+            )
             .text(key::SESSION_TOKEN, token)
             .bytes(key::FINGERPRINTS, &value::of_texts(&[fingerprint]))
             .text(key::INSTANCE, "");
@@ -378,7 +489,9 @@ impl MockRouter {
     pub async fn accept_route(&mut self) -> fabric::Route {
         let frame = self.next_of(content::ROUTE).await;
         let route = fabric::Route::decode(frame.body()).unwrap();
-        let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt).flag(key::ROUTE_SUCCESS, true);
+        let result = Builder::reply(content::ROUTE_RESULT, &frame)
+            .u32(key::ROUTE_ATTEMPT, route.attempt)
+            .flag(key::ROUTE_SUCCESS, true);
         self.send(result.body(route.circuit_id.as_bytes())).await;
         route
     }
@@ -389,7 +502,10 @@ impl MockRouter {
         let route = self.accept_route().await;
         let answer = self.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
         assert_eq!(answer.reply_for(), Some(request));
-        assert_eq!(answer.text(key::CIRCUIT_ID), Some(route.circuit_id.as_str()));
+        assert_eq!(
+            answer.text(key::CIRCUIT_ID),
+            Some(route.circuit_id.as_str())
+        );
         route.circuit_id
     }
 
@@ -398,13 +514,24 @@ impl MockRouter {
         let request = self.dial(token, fingerprint).await;
         let answer = self.next_of(content::ERROR).await;
         assert_eq!(answer.reply_for(), Some(request));
-        (answer.u32(key::ERROR_CODE).unwrap(), String::from_utf8_lossy(answer.body()).into_owned())
+        (
+            answer.u32(key::ERROR_CODE).unwrap(),
+            String::from_utf8_lossy(answer.body()).into_owned(),
+        )
     }
 
     /// Reports a fault. A lost link has the iteration that a mock reports.
     pub async fn fault(&mut self, subject: fabric::FaultSubject, id: &str) {
-        let is_of_link = matches!(subject, fabric::FaultSubject::Link | fabric::FaultSubject::LinkDuplicate);
-        let fault = fabric::Fault { subject: subject.into(), id: id.into(), iteration: u32::from(is_of_link) };
-        self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+        let is_of_link = matches!(
+            subject,
+            fabric::FaultSubject::Link | fabric::FaultSubject::LinkDuplicate
+        );
+        let fault = fabric::Fault {
+            subject: subject.into(),
+            id: id.into(),
+            iteration: u32::from(is_of_link),
+        };
+        self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec()))
+            .await;
     }
 }

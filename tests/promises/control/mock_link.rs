@@ -19,7 +19,10 @@ use tokio_rustls::client::TlsStream;
 use super::mock::{Enrolled, MockRouter, PATIENCE};
 use crate::harness::TestServer;
 
-const LIMITS: FrameLimits = FrameLimits { headers: 1 << 16, body: 1 << 24 };
+const LIMITS: FrameLimits = FrameLimits {
+    headers: 1 << 16,
+    body: 1 << 24,
+};
 
 /// Has a router report that it has dialed a link to another router.
 pub async fn report(router: &mut MockRouter, link: &str, destination: &str) {
@@ -30,8 +33,13 @@ pub async fn report(router: &mut MockRouter, link: &str, destination: &str) {
         iteration: 1,
         ..Default::default()
     };
-    let report = fabric::RouterLinks { links: vec![reported], full_refresh: false };
-    router.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+    let report = fabric::RouterLinks {
+        links: vec![reported],
+        full_refresh: false,
+    };
+    router
+        .send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec()))
+        .await;
 }
 
 /// A connection of a link, for payloads and acknowledgements.
@@ -41,18 +49,35 @@ pub struct MockLink {
 
 impl MockLink {
     pub fn hello(link: &str, router: &str) -> Frame {
-        let hello = Builder::new(common::HELLO).text(common_key::CONNECTION_ID, "group").text(key::ROUTER, router).u32(key::ITERATION, 1);
+        let hello = Builder::new(common::HELLO)
+            .text(common_key::CONNECTION_ID, "group")
+            .text(key::ROUTER, router)
+            .u32(key::ITERATION, 1);
         let mut hello = hello.body(link.as_bytes());
         hello.set_sequence(-1);
         hello
     }
 
-    pub async fn try_open(server: &TestServer, router: &Enrolled, hello: Frame) -> Result<Self, String> {
-        let mut link = Self { stream: router.tls(server.bound(), "ziti-link").await };
+    pub async fn try_open(
+        server: &TestServer,
+        router: &Enrolled,
+        hello: Frame,
+    ) -> Result<Self, String> {
+        let mut link = Self {
+            stream: router.tls(server.bound(), "ziti-link").await,
+        };
         link.send(&hello).await;
         let answer = link.next().await.ok_or("the connection was closed")?;
-        assert_eq!((answer.content_type(), answer.reply_for()), (common::RESULT, None), "a reply to -1");
-        if answer.is_set(common_key::SUCCESS) { Ok(link) } else { Err(String::from_utf8_lossy(answer.body()).into_owned()) }
+        assert_eq!(
+            (answer.content_type(), answer.reply_for()),
+            (common::RESULT, None),
+            "a reply to -1"
+        );
+        if answer.is_set(common_key::SUCCESS) {
+            Ok(link)
+        } else {
+            Err(String::from_utf8_lossy(answer.body()).into_owned())
+        }
     }
 
     pub async fn send(&mut self, frame: &Frame) {
@@ -85,16 +110,26 @@ impl MockLink {
 
     /// The next payload, which is not acknowledged.
     pub async fn payload(&mut self) -> Payload {
-        Payload::decode(&self.next_of(kind::PAYLOAD).await).unwrap().1
+        Payload::decode(&self.next_of(kind::PAYLOAD).await)
+            .unwrap()
+            .1
     }
 
     /// The next payload that was not received before, acknowledged.
     pub async fn take(&mut self, circuit: &str, known: &mut u32) -> Payload {
         loop {
             let payload = self.payload().await;
-            let from_host = if payload.is_from_host() { 0 } else { flag::FROM_HOST };
-            let acknowledgement =
-                Acknowledgement { flags: from_host, buffered: 0, clock: payload.clock, sequences: vec![payload.sequence] };
+            let from_host = if payload.is_from_host() {
+                0
+            } else {
+                flag::FROM_HOST
+            };
+            let acknowledgement = Acknowledgement {
+                flags: from_host,
+                buffered: 0,
+                clock: payload.clock,
+                sequences: vec![payload.sequence],
+            };
             self.send(&acknowledgement.encode(circuit)).await;
             if payload.sequence == *known {
                 *known += 1;
@@ -106,24 +141,46 @@ impl MockLink {
     /// Sends a payload.
     pub async fn give(&mut self, circuit: &str, sequence: u32, flags: u32, data: &[u8]) {
         let data = data.to_vec().into();
-        let payload = Payload { sequence, flags, clock: 0, uuid: None, data_flags: None, data };
+        let payload = Payload {
+            sequence,
+            flags,
+            clock: 0,
+            uuid: None,
+            data_flags: None,
+            data,
+        };
         self.send(&payload.encode(circuit, 1)).await;
     }
 }
 
 /// A trace route on a link.
 pub fn trace(circuit: &str, hops: u32) -> Frame {
-    let builder = Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, hops).u64(key::TRACE_TIME, 12345).u32(key::TRACE_REQUEST, 7);
+    let builder = Builder::new(kind::CONTROL)
+        .u32(key::TRACE_HOPS, hops)
+        .u64(key::TRACE_TIME, 12345)
+        .u32(key::TRACE_REQUEST, 7);
     builder.body(format!("\u{1}{circuit}").as_bytes())
 }
 
 /// The answer to a trace route.
 pub fn trace_answer(circuit: &str, request: u32, node: (&str, &str)) -> Frame {
-    let builder = Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, 0).u64(key::TRACE_TIME, 12345).text(key::TRACE_HOP_TYPE, node.0);
-    builder.text(key::TRACE_HOP_ID, node.1).u32(key::TRACE_REQUEST, request).body(format!("\u{2}{circuit}").as_bytes())
+    let builder = Builder::new(kind::CONTROL)
+        .u32(key::TRACE_HOPS, 0)
+        .u64(key::TRACE_TIME, 12345)
+        .text(key::TRACE_HOP_TYPE, node.0);
+    builder
+        .text(key::TRACE_HOP_ID, node.1)
+        .u32(key::TRACE_REQUEST, request)
+        .body(format!("\u{2}{circuit}").as_bytes())
 }
 
 /// The headers of a message, by key, and its body.
 pub fn content_of(frame: &Frame) -> (BTreeMap<i32, Vec<u8>>, Vec<u8>) {
-    (frame.headers().map(|(key, value)| (key, value.to_vec())).collect(), frame.body().to_vec())
+    (
+        frame
+            .headers()
+            .map(|(key, value)| (key, value.to_vec()))
+            .collect(),
+        frame.body().to_vec(),
+    )
 }

@@ -1,4 +1,5 @@
-//! Routers in other processes, on their control channel. The routers here are simulated; unmodified ones are in `tests/interop`.
+//! Routers in other processes, on their control channel. The routers here are simulated; unmodified
+//! ones are in `tests/interop`.
 
 mod access_ends;
 mod announced_sessions;

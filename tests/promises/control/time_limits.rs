@@ -31,7 +31,9 @@ fn absent_routers_are_forgotten() {
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator").await;
-        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let circuit = router
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         report(&mut router, &["link"], &other.id).await;
         let has = |path: String| scene.server.admin.at(Base::Overkeep).get(&path).status == 200;
         assert!(soon(|| has("/links/link".into())).await);
@@ -55,7 +57,9 @@ fn absent_routers_are_forgotten() {
 fn circuits_leave_absent_middle_routers() {
     let scene = scene(|config| config.routers.times.forget_after = Some(SHORT));
     let [middle, other, far] = [(); 3].map(|()| Enrolled::new(&scene.server));
-    scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
+    scene
+        .server
+        .allow_service_over(&scene.host.id, &scene.service, &far.id);
     run(async {
         let mut near = scene.router.online(&scene.server).await;
         let mut far_router = far.online(&scene.server).await;
@@ -64,10 +68,19 @@ fn circuits_leave_absent_middle_routers() {
         far_router.verify(&middle).await;
         report(&mut near, &["to-middle"], &middle.id).await;
         report(&mut middle_router, &["from-middle"], &far.id).await;
-        let links = || scene.server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total();
+        let links = || {
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get("/links?filter=isUsable%3Dtrue")
+                .expect(200)
+                .total()
+        };
         assert!(soon(|| links() == 2).await);
         scene.hosted(&mut far_router, "terminator").await;
-        near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        near.dial(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let circuit = near.accept_route().await.circuit_id;
         for router in [&mut middle_router, &mut far_router] {
             assert_eq!(router.accept_route().await.circuit_id, circuit);
@@ -86,12 +99,36 @@ fn circuits_leave_absent_middle_routers() {
             assert_eq!((&route.circuit_id, route.attempt), (&circuit, REROUTE));
             assert!(route.egress.is_none());
         }
-        let path = || scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200).data()["links"].clone();
-        assert!(soon(|| path() == json!(["to-other", "from-other"])).await, "{}", path());
+        let path = || {
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get(&format!("/circuits/{circuit}"))
+                .expect(200)
+                .data()["links"]
+                .clone()
+        };
+        assert!(
+            soon(|| path() == json!(["to-other", "from-other"])).await,
+            "{}",
+            path()
+        );
         // The router that it has left is told so.
         let mut middle_router = middle.reconnect(&scene.server).await;
-        assert_eq!(middle_router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
-        assert!(near.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE));
+        assert_eq!(
+            middle_router
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            circuit
+        );
+        assert!(
+            near.rest()
+                .await
+                .iter()
+                .all(|frame| frame.content_type() != content::UNROUTE)
+        );
     });
 }
 
@@ -99,16 +136,27 @@ fn circuits_leave_absent_middle_routers() {
 fn circuits_without_path_end() {
     let scene = scene(|config| config.routers.reroute_timeout = Span::seconds(1));
     let far = Enrolled::new(&scene.server);
-    scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
+    scene
+        .server
+        .allow_service_over(&scene.host.id, &scene.service, &far.id);
     run(async {
         let mut near = scene.router.online(&scene.server).await;
         let mut far_router = far.online(&scene.server).await;
         far_router.verify(&scene.router).await;
         report(&mut near, &["link"], &far.id).await;
-        let links = || scene.server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total();
+        let links = || {
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get("/links?filter=isUsable%3Dtrue")
+                .expect(200)
+                .total()
+        };
         assert!(soon(|| links() == 1).await);
         scene.hosted(&mut far_router, "terminator").await;
-        near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        near.dial(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let circuit = near.accept_route().await.circuit_id;
         far_router.accept_route().await;
         near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
@@ -119,14 +167,19 @@ fn circuits_without_path_end() {
             let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
             assert_eq!((&unroute.circuit_id, unroute.now), (&circuit, true));
         }
-        assert!(began.elapsed() >= Duration::from_secs(1), "the search was given up too early");
+        assert!(
+            began.elapsed() >= Duration::from_secs(1),
+            "the search was given up too early"
+        );
     });
 }
 
 #[test]
 fn silent_routers_are_disconnected() {
     const HEARTBEAT: Duration = Duration::from_millis(50);
-    let scene = scene(|config| (config.routers.times.heartbeat, config.routers.times.silence) = (HEARTBEAT, HEARTBEAT * 20));
+    let scene = scene(|config| {
+        (config.routers.times.heartbeat, config.routers.times.silence) = (HEARTBEAT, HEARTBEAT * 20)
+    });
     let answering = Enrolled::new(&scene.server);
     run(async {
         let mut silent = scene.router.online(&scene.server).await;
@@ -140,7 +193,9 @@ fn silent_routers_are_disconnected() {
         let (ends, ()) = tokio::join!(silent.ends(), answers);
         assert!(ends);
         assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
-        answering_router.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        answering_router
+            .ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
     });
 }
 
@@ -150,19 +205,47 @@ fn unanswered_routes_end_dials() {
     run(async {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator").await;
-        let request = router.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let request = router
+            .dial(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let frame = router.next_of(content::ROUTE).await;
         let route = fabric::Route::decode(frame.body()).unwrap();
         let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
-        assert_eq!((&unroute.circuit_id, unroute.now), (&route.circuit_id, true));
+        assert_eq!(
+            (&unroute.circuit_id, unroute.now),
+            (&route.circuit_id, true)
+        );
         let answer = router.next_of(content::ERROR).await;
-        assert_eq!((answer.reply_for(), answer.u32(key::ERROR_CODE)), (Some(request), Some(1)));
-        assert_eq!(String::from_utf8_lossy(answer.body()), "a router did not answer in time");
+        assert_eq!(
+            (answer.reply_for(), answer.u32(key::ERROR_CODE)),
+            (Some(request), Some(1))
+        );
+        assert_eq!(
+            String::from_utf8_lossy(answer.body()),
+            "a router did not answer in time"
+        );
         // What it answers now is taken back.
-        let late = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, 0).flag(key::ROUTE_SUCCESS, true);
+        let late = Builder::reply(content::ROUTE_RESULT, &frame)
+            .u32(key::ROUTE_ATTEMPT, 0)
+            .flag(key::ROUTE_SUCCESS, true);
         router.send(late.body(route.circuit_id.as_bytes())).await;
-        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, route.circuit_id);
-        assert_eq!(scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200).total(), 0);
+        assert_eq!(
+            router
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            route.circuit_id
+        );
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get("/circuits")
+                .expect(200)
+                .total(),
+            0
+        );
     });
 }
 
@@ -172,18 +255,40 @@ fn unroutes_are_repeated_until_confirmed() {
     run(async {
         let mut first = scene.router.online(&scene.server).await;
         scene.hosted(&mut first, "terminator").await;
-        let circuit = first.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let circuit = first
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         // The connection seems to be alive, but nothing arrives any more.
-        scene.server.admin.at(Base::Overkeep).delete(&format!("/circuits/{circuit}")).expect(200);
+        scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .delete(&format!("/circuits/{circuit}"))
+            .expect(200);
         let mut second = scene.router.reconnect(&scene.server).await;
-        assert_eq!(second.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert_eq!(
+            second
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            circuit
+        );
         // It answers heartbeats. The first one may have been sent before.
         for _ in 0..3 {
             second.next_of(common::HEARTBEAT).await;
         }
-        second.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        second
+            .ask(Builder::new(common::PING).empty(), common::RESULT)
+            .await;
         let mut third = scene.router.reconnect(&scene.server).await;
-        assert!(third.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "it was confirmed");
+        assert!(
+            third
+                .rest()
+                .await
+                .iter()
+                .all(|frame| frame.content_type() != content::UNROUTE),
+            "it was confirmed"
+        );
     });
 }
 
@@ -194,36 +299,71 @@ fn living_circuits_are_not_removed_again() {
         let mut first = scene.router.online(&scene.server).await;
         scene.hosted(&mut first, "terminator").await;
         scene.hosted(&mut first, "other").await;
-        first.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        first
+            .dial(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         let frame = first.next_of(content::ROUTE).await;
         let circuit = fabric::Route::decode(frame.body()).unwrap().circuit_id;
-        let refusal = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, 0).text(key::ROUTE_ERROR, "not now");
+        let refusal = Builder::reply(content::ROUTE_RESULT, &frame)
+            .u32(key::ROUTE_ATTEMPT, 0)
+            .text(key::ROUTE_ERROR, "not now");
         first.send(refusal.body(circuit.as_bytes())).await;
-        assert_eq!(first.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert_eq!(
+            first
+                .receive::<fabric::Unroute>(content::UNROUTE)
+                .await
+                .circuit_id,
+            circuit
+        );
         // The second attempt has the same circuit.
         assert_eq!(first.accept_route().await.circuit_id, circuit);
         first.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
         let mut second = scene.router.reconnect(&scene.server).await;
-        assert!(second.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "the circuit is open");
-        scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200);
+        assert!(
+            second
+                .rest()
+                .await
+                .iter()
+                .all(|frame| frame.content_type() != content::UNROUTE),
+            "the circuit is open"
+        );
+        scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .get(&format!("/circuits/{circuit}"))
+            .expect(200);
     });
 }
 
 #[test]
 fn restarted_routers_replace_dead_connections() {
     let scene = scene(|config| {
-        (config.routers.times.heartbeat, config.routers.times.silence) = (Duration::from_millis(50), Duration::from_secs(4));
+        (config.routers.times.heartbeat, config.routers.times.silence) =
+            (Duration::from_millis(50), Duration::from_secs(4));
     });
     run(async {
         let mut dead = scene.router.online(&scene.server).await;
         scene.hosted(&mut dead, "terminator").await;
-        let circuit = dead.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
-        // From here on the first process answers nothing. Another one has the same certificate and no earlier connection.
+        let circuit = dead
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
+        // From here on the first process answers nothing. Another one has the same certificate and
+        // no earlier connection.
         let began = Instant::now();
-        let refusal = scene.router.try_connect(&scene.server, scene.router.hello(None)).await.err().expect("a refusal");
+        let refusal = scene
+            .router
+            .try_connect(&scene.server, scene.router.hello(None))
+            .await
+            .err()
+            .expect("a refusal");
         assert!(refusal.contains("already connected"), "{refusal}");
         let mut second = loop {
-            match scene.router.try_connect(&scene.server, scene.router.hello(None)).await {
+            match scene
+                .router
+                .try_connect(&scene.server, scene.router.hello(None))
+                .await
+            {
                 Ok(connected) => break connected,
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -232,10 +372,20 @@ fn restarted_routers_replace_dead_connections() {
         assert!(dead.ends().await);
         // Nothing of the first process is left, and its end changes nothing at the second one.
         assert!(soon(|| scene.terminators().is_empty()).await);
-        assert_eq!(scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).status, 404);
+        assert_eq!(
+            scene
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get(&format!("/circuits/{circuit}"))
+                .status,
+            404
+        );
         second.introduce().await;
         scene.hosted(&mut second, "terminator").await;
-        second.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        second
+            .circuit(&scene.dial_token(), &scene.client.fingerprint())
+            .await;
         assert_eq!(scene.router.shown(&scene.server)["isOnline"], true);
         assert_eq!(scene.terminators(), ["terminator"]);
     });

@@ -1,4 +1,5 @@
-//! A simulated router that remembers what it is told, as unmodified routers do: API sessions, ended sessions, circuits, other routers.
+//! A simulated router that remembers what it is told, as unmodified routers do: API sessions, ended
+//! sessions, circuits, other routers.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -29,8 +30,8 @@ pub struct Told {
     /// The parts of a full state that has not ended.
     coming: ApiSessions,
     full_states: usize,
-    /// The sessions with which SDKs dialed or hosted and their API sessions, by their ids, unless the router was told that one of both has
-    /// ended.
+    /// The sessions with which SDKs dialed or hosted and their API sessions, by their ids, unless
+    /// the router was told that one of both has ended.
     pub sessions: BTreeMap<String, String>,
     pub ended_sessions: BTreeSet<String>,
     /// The terminator of each circuit, if the circuit ends here.
@@ -52,16 +53,26 @@ pub struct FollowingRouter {
 
 impl FollowingRouter {
     pub fn new(enrolled: Enrolled) -> Self {
-        Self { enrolled, connection: None, told: Told::default(), hosted: BTreeSet::new() }
+        Self {
+            enrolled,
+            connection: None,
+            told: Told::default(),
+            hosted: BTreeSet::new(),
+        }
     }
 
-    /// Connects and takes the full state. With `is_new`, it is another process, without circuits and terminators.
+    /// Connects and takes the full state. With `is_new`, it is another process, without circuits
+    /// and terminators.
     pub async fn connect(&mut self, server: &TestServer, is_new: bool) {
         if is_new {
             self.told = Told::default();
             self.hosted.clear();
         }
-        let connection = if is_new { self.enrolled.connect(server).await } else { self.enrolled.reconnect(server).await };
+        let connection = if is_new {
+            self.enrolled.connect(server).await
+        } else {
+            self.enrolled.reconnect(server).await
+        };
         self.connection = Some(connection);
         self.told.peers.clear();
         self.told.coming.clear();
@@ -71,8 +82,12 @@ impl FollowingRouter {
             assert!(began.elapsed() < PATIENCE, "no full state");
             self.drain().await;
         }
-        let request = edge::ValidateSessions { session_tokens: self.told.sessions.keys().cloned().collect() };
-        self.connection().send(Builder::new(content::VALIDATE_SESSIONS).body(&request.encode_to_vec())).await;
+        let request = edge::ValidateSessions {
+            session_tokens: self.told.sessions.keys().cloned().collect(),
+        };
+        self.connection()
+            .send(Builder::new(content::VALIDATE_SESSIONS).body(&request.encode_to_vec()))
+            .await;
     }
 
     pub fn is_connected(&self) -> bool {
@@ -93,9 +108,16 @@ impl FollowingRouter {
         if !self.is_connected() {
             return;
         }
-        let ping = self.connection().send(Builder::new(common::PING).empty()).await;
+        let ping = self
+            .connection()
+            .send(Builder::new(common::PING).empty())
+            .await;
         while self.answer(ping).is_none() {
-            let frame = self.connection().next().await.expect("the connection stays");
+            let frame = self
+                .connection()
+                .next()
+                .await
+                .expect("the connection stays");
             self.take(frame).await;
         }
     }
@@ -109,22 +131,38 @@ impl FollowingRouter {
     }
 
     async fn take(&mut self, frame: Frame) {
-        let Self { connection, told, hosted, .. } = self;
+        let Self {
+            connection,
+            told,
+            hosted,
+            ..
+        } = self;
         let connection = connection.as_mut().unwrap();
         if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
-            connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty()).await;
+            connection
+                .send(
+                    Builder::new(common::HEARTBEAT)
+                        .u64(common_key::HEARTBEAT_ECHO, clock)
+                        .empty(),
+                )
+                .await;
         }
         match frame.content_type() {
             content::SERVER_HELLO => connection.answer_hello(&frame, false).await,
             content::API_SESSION_ADDED => told.add(&frame),
             content::API_SESSION_UPDATED => {
                 let updated = edge::ApiSessionUpdated::decode(frame.body()).unwrap();
-                told.api_sessions.extend(updated.api_sessions.into_iter().map(entry));
+                told.api_sessions
+                    .extend(updated.api_sessions.into_iter().map(entry));
             }
             content::API_SESSION_REMOVED => {
                 let removed = edge::Removed::decode(frame.body()).unwrap();
                 // The connection of its SDK is closed, and what rests on it has ended.
-                for (ended, ..) in removed.tokens.iter().filter_map(|token| told.api_sessions.remove(token)) {
+                for (ended, ..) in removed
+                    .tokens
+                    .iter()
+                    .filter_map(|token| told.api_sessions.remove(token))
+                {
                     told.sessions.retain(|_, api_session| *api_session != ended);
                 }
             }
@@ -134,7 +172,10 @@ impl FollowingRouter {
                 told.ended_sessions.extend(removed.ids);
             }
             content::PEER_STATE_CHANGES => {
-                for peer in fabric::PeerStateChanges::decode(frame.body()).unwrap().changes {
+                for peer in fabric::PeerStateChanges::decode(frame.body())
+                    .unwrap()
+                    .changes
+                {
                     match peer.state() {
                         PeerState::Healthy => told.peers.insert(peer.id),
                         _ => told.peers.remove(&peer.id),
@@ -143,11 +184,21 @@ impl FollowingRouter {
             }
             content::ROUTE => {
                 let route = fabric::Route::decode(frame.body()).unwrap();
-                let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt);
-                connection.send(result.flag(key::ROUTE_SUCCESS, true).body(route.circuit_id.as_bytes())).await;
+                let result = Builder::reply(content::ROUTE_RESULT, &frame)
+                    .u32(key::ROUTE_ATTEMPT, route.attempt);
+                connection
+                    .send(
+                        result
+                            .flag(key::ROUTE_SUCCESS, true)
+                            .body(route.circuit_id.as_bytes()),
+                    )
+                    .await;
                 // The route of another path names no terminator.
                 let terminator = told.circuits.entry(route.circuit_id).or_default();
-                *terminator = route.egress.map(|egress| egress.destination).or(terminator.take());
+                *terminator = route
+                    .egress
+                    .map(|egress| egress.destination)
+                    .or(terminator.take());
             }
             content::UNROUTE => {
                 let unroute = fabric::Unroute::decode(frame.body()).unwrap();
@@ -156,10 +207,18 @@ impl FollowingRouter {
             content::VALIDATE_TERMINATORS => {
                 let asked = fabric::ValidateTerminators::decode(frame.body()).unwrap();
                 let states = asked.terminators.into_iter().map(|asked| {
-                    let state = fabric::TerminatorState { valid: hosted.contains(&asked.id), ..Default::default() };
-                    fabric::TerminatorStateEntry { key: Some(asked.id), value: Some(state) }
+                    let state = fabric::TerminatorState {
+                        valid: hosted.contains(&asked.id),
+                        ..Default::default()
+                    };
+                    fabric::TerminatorStateEntry {
+                        key: Some(asked.id),
+                        value: Some(state),
+                    }
                 });
-                let answer = fabric::ValidateTerminatorsResponse { states: states.collect() };
+                let answer = fabric::ValidateTerminatorsResponse {
+                    states: states.collect(),
+                };
                 let reply = Builder::reply(content::VALIDATE_TERMINATORS_RESPONSE, &frame);
                 connection.send(reply.body(&answer.encode_to_vec())).await;
             }
@@ -191,5 +250,12 @@ impl Told {
 }
 
 fn entry(session: edge::ApiSession) -> (String, (String, String, BTreeSet<String>)) {
-    (session.token, (session.id, session.identity_id, session.cert_fingerprints.into_iter().collect()))
+    (
+        session.token,
+        (
+            session.id,
+            session.identity_id,
+            session.cert_fingerprints.into_iter().collect(),
+        ),
+    )
 }

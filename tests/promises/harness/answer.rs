@@ -24,15 +24,26 @@ pub struct Answer {
 impl Answer {
     pub fn new(request: String, status: u16, headers: HeaderMap, body: Vec<u8>) -> Self {
         let raw = body.len();
-        let packed = headers.get("content-encoding").is_some_and(|coding| coding == "gzip");
+        let packed = headers
+            .get("content-encoding")
+            .is_some_and(|coding| coding == "gzip");
         let mut text = String::new();
         if packed {
-            GzDecoder::new(body.as_slice()).read_to_string(&mut text).unwrap();
+            GzDecoder::new(body.as_slice())
+                .read_to_string(&mut text)
+                .unwrap();
         } else {
             text = String::from_utf8_lossy(&body).into_owned();
         }
         let json = serde_json::from_str(&text).unwrap_or_default();
-        Self { request, status, headers, raw, text, json }
+        Self {
+            request,
+            status,
+            headers,
+            raw,
+            text,
+            json,
+        }
     }
 
     /// Asserts the status.
@@ -48,18 +59,29 @@ impl Answer {
         let answer = self.expect(status);
         assert_eq!(answer.code(), code, "{}: {}", answer.request, answer.text);
         if !field.is_empty() {
-            assert_eq!(answer.json.pointer("/error/cause/field"), Some(&field.into()), "{}: {}", answer.request, answer.text);
+            assert_eq!(
+                answer.json.pointer("/error/cause/field"),
+                Some(&field.into()),
+                "{}: {}",
+                answer.request,
+                answer.text
+            );
         }
         answer
     }
 
     /// The code of an error; blank in an answer that is not an error.
     pub fn code(&self) -> &str {
-        self.json.pointer("/error/code").and_then(Json::as_str).unwrap_or_default()
+        self.json
+            .pointer("/error/code")
+            .and_then(Json::as_str)
+            .unwrap_or_default()
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     pub fn data(&self) -> &Json {
@@ -69,17 +91,28 @@ impl Answer {
     /// The id of the record that was created or shown.
     #[track_caller]
     pub fn id(&self) -> String {
-        self.data()["id"].as_str().unwrap_or_else(|| panic!("{}: no id in {}", self.request, self.text)).into()
+        self.data()["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{}: no id in {}", self.request, self.text))
+            .into()
     }
 
     /// A text member of each entry of a list, in order.
     pub fn each(&self, member: &str) -> Vec<&str> {
-        self.data().as_array().unwrap().iter().map(|entry| entry[member].as_str().unwrap_or_default()).collect()
+        self.data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry[member].as_str().unwrap_or_default())
+            .collect()
     }
 
     /// The number of entries on all pages of a list.
     #[track_caller]
     pub fn total(&self) -> u64 {
-        self.json.pointer("/meta/pagination/totalCount").and_then(Json::as_u64).unwrap_or_else(|| panic!("{}: {}", self.request, self.text))
+        self.json
+            .pointer("/meta/pagination/totalCount")
+            .and_then(Json::as_u64)
+            .unwrap_or_else(|| panic!("{}: {}", self.request, self.text))
     }
 }

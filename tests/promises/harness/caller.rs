@@ -42,12 +42,18 @@ pub struct Caller {
 impl Caller {
     /// The same caller at another interface.
     pub fn at(&self, base: Base) -> Self {
-        Self { base, ..self.clone() }
+        Self {
+            base,
+            ..self.clone()
+        }
     }
 
     /// The same connections, with this token instead.
     pub fn with_token(&self, token: impl Into<String>) -> Self {
-        Self { token: Some(token.into()), ..self.clone() }
+        Self {
+            token: Some(token.into()),
+            ..self.clone()
+        }
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -74,27 +80,50 @@ impl Caller {
     /// Logs in by password. Returns the caller with the session.
     #[track_caller]
     pub fn log_in(&self, username: &str, password: &str) -> Self {
-        let answer =
-            self.post("/authenticate?method=password", serde_json::json!({ "username": username, "password": password })).expect(200);
+        let answer = self
+            .post(
+                "/authenticate?method=password",
+                serde_json::json!({ "username": username, "password": password }),
+            )
+            .expect(200);
         self.with_token(answer.data()["token"].as_str().unwrap())
     }
 
     /// Logs in by the certificate of the connection. Returns the caller with the session.
     #[track_caller]
     pub fn log_in_by_certificate(&self) -> Self {
-        let answer = self.ask("POST", "/authenticate?method=cert").send().expect(200);
+        let answer = self
+            .ask("POST", "/authenticate?method=cert")
+            .send()
+            .expect(200);
         self.with_token(answer.data()["token"].as_str().unwrap())
     }
 
-    /// A request to be completed and sent. A path that begins with the base of an interface, or with `//`, is used unchanged.
+    /// A request to be completed and sent. A path that begins with the base of an interface, or
+    /// with `//`, is used unchanged.
     pub fn ask(&self, method: &str, path: &str) -> RequestBuilder<'_> {
         let path = match path.strip_prefix("//") {
             Some(whole) => format!("/{whole}"),
-            None if path.starts_with("/edge/") || path.starts_with("/overkeep/") || path.starts_with("/fabric/") => path.to_owned(),
+            None if path.starts_with("/edge/")
+                || path.starts_with("/overkeep/")
+                || path.starts_with("/fabric/") =>
+            {
+                path.to_owned()
+            }
             None => format!("{}{path}", self.base.path()),
         };
-        let headers = self.token.iter().map(|token| ("zt-session".to_owned(), token.clone())).collect();
-        RequestBuilder { caller: self, method: method.into(), path, headers, body: Vec::new() }
+        let headers = self
+            .token
+            .iter()
+            .map(|token| ("zt-session".to_owned(), token.clone()))
+            .collect();
+        RequestBuilder {
+            caller: self,
+            method: method.into(),
+            path,
+            headers,
+            body: Vec::new(),
+        }
     }
 }
 
@@ -132,23 +161,40 @@ impl RequestBuilder<'_> {
     #[track_caller]
     pub fn send(self) -> Answer {
         let asked = format!("{} {}", self.method, self.path);
-        let mut request = Request::builder().method(self.method.as_str()).uri(format!("{}{}", self.caller.url, self.path));
+        let mut request = Request::builder()
+            .method(self.method.as_str())
+            .uri(format!("{}{}", self.caller.url, self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let sent = if self.body.is_empty() {
             self.caller.agent.run(request.body(()).unwrap())
         } else {
-            self.caller.agent.run(request.body(self.body.as_slice()).unwrap())
+            self.caller
+                .agent
+                .run(request.body(self.body.as_slice()).unwrap())
         };
         let mut response = sent.unwrap_or_else(|e| panic!("{asked}: {e}"));
-        let is_endless = response.headers().get("content-type").is_some_and(|media| media == "text/event-stream");
+        let is_endless = response
+            .headers()
+            .get("content-type")
+            .is_some_and(|media| media == "text/event-stream");
         let body = if is_endless {
             Vec::new()
         } else {
-            response.body_mut().with_config().limit(1 << 28).read_to_vec().unwrap_or_else(|e| panic!("{asked}: {e}"))
+            response
+                .body_mut()
+                .with_config()
+                .limit(1 << 28)
+                .read_to_vec()
+                .unwrap_or_else(|e| panic!("{asked}: {e}"))
         };
-        let answer = Answer::new(asked, response.status().as_u16(), response.headers().clone(), body);
+        let answer = Answer::new(
+            asked,
+            response.status().as_u16(),
+            response.headers().clone(),
+            body,
+        );
         openapi_check::check_answer(&self.method, &self.path, &answer);
         secrets::check_answer(&self.path, &self.headers, &self.body, &answer);
         answer
@@ -157,5 +203,13 @@ impl RequestBuilder<'_> {
 
 /// Percent-encodes text for a query string.
 pub fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

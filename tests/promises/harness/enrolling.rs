@@ -1,8 +1,8 @@
 //! Keys and certificates of clients, and enrollment with a one-time token.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
-    SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, SignatureAlgorithm,
 };
 use serde_json::json;
 use time::OffsetDateTime;
@@ -24,24 +24,40 @@ impl Key {
 
     /// A certificate request, PEM.
     pub fn request(&self) -> String {
-        CertificateParams::default().serialize_request(&self.0).unwrap().pem().unwrap()
+        CertificateParams::default()
+            .serialize_request(&self.0)
+            .unwrap()
+            .pem()
+            .unwrap()
     }
 
     /// A certificate request with a common name, PEM.
     pub fn request_as(&self, common_name: &str) -> String {
-        named_params(common_name).serialize_request(&self.0).unwrap().pem().unwrap()
+        named_params(common_name)
+            .serialize_request(&self.0)
+            .unwrap()
+            .pem()
+            .unwrap()
     }
 
-    /// A certificate request with a common name and alternative names (addresses where they parse as such), PEM.
+    /// A certificate request with a common name and alternative names (addresses where they parse
+    /// as such), PEM.
     pub fn request_with(&self, common_name: &str, names: &[&str]) -> String {
-        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, common_name);
+        let mut params =
+            CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>())
+                .unwrap();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
         params.serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
     /// A self-signed certificate, PEM.
     pub fn self_signed(&self) -> String {
-        CertificateParams::default().self_signed(&self.0).unwrap().pem()
+        CertificateParams::default()
+            .self_signed(&self.0)
+            .unwrap()
+            .pem()
     }
 
     /// PKCS#8.
@@ -77,7 +93,10 @@ impl Authority {
 
     /// A certificate for a key, PEM.
     pub fn issue(&self, common_name: &str, key: &Key) -> String {
-        named_params(common_name).signed_by(&key.0, &self.0).unwrap().pem()
+        named_params(common_name)
+            .signed_by(&key.0, &self.0)
+            .unwrap()
+            .pem()
     }
 
     /// An intermediate authority with this key usage, signed by this one.
@@ -115,31 +134,58 @@ impl TestServer {
         });
         let id = self.admin.post("/cas", body).expect(201).id();
         let stored = self.admin.get(&format!("/cas/{id}")).expect(200);
-        let proof = authority.issue(stored.data()["verificationToken"].as_str().unwrap(), &Key::new());
-        self.admin.ask("POST", &format!("/cas/{id}/verify")).body("text/plain", proof).send().expect(200);
+        let proof = authority.issue(
+            stored.data()["verificationToken"].as_str().unwrap(),
+            &Key::new(),
+        );
+        self.admin
+            .ask("POST", &format!("/cas/{id}/verify"))
+            .body("text/plain", proof)
+            .send()
+            .expect(200);
         id
     }
 
     /// The outstanding one-time token of an identity.
     pub fn token_of(&self, identity: &str) -> String {
-        let stored = self.admin.get(&format!("/identities/{identity}")).expect(200);
-        stored.data()["enrollment"]["ott"]["token"].as_str().unwrap().into()
+        let stored = self
+            .admin
+            .get(&format!("/identities/{identity}"))
+            .expect(200);
+        stored.data()["enrollment"]["ott"]["token"]
+            .as_str()
+            .unwrap()
+            .into()
     }
 
     /// Enrolls an edge router.
     pub fn enroll_router(&self, id: &str) {
         let stored = self.admin.get(&format!("/edge-routers/{id}")).expect(200);
-        let (token, key) = (stored.data()["enrollmentToken"].as_str().unwrap(), Key::new());
+        let (token, key) = (
+            stored.data()["enrollmentToken"].as_str().unwrap(),
+            Key::new(),
+        );
         let requests = json!({ "certCsr": key.request_as(id), "serverCertCsr": key.request() });
-        self.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+        self.anonymous()
+            .post(&format!("/enroll?method=erott&token={token}"), requests)
+            .expect(200);
     }
 
-    /// A new identity that has enrolled for a certificate: its id, and a caller with that certificate and without a session.
+    /// A new identity that has enrolled for a certificate: its id, and a caller with that
+    /// certificate and without a session.
     pub fn enrolled(&self, what: &str) -> (String, Caller) {
         let id = self.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
         let key = Key::new();
         let path = format!("/enroll?method=ott&token={}", self.token_of(&id));
-        let issued = self.anonymous().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
-        (id, self.with_certificate(issued.data()["cert"].as_str().unwrap(), &key))
+        let issued = self
+            .anonymous()
+            .ask("POST", &path)
+            .body("application/pkcs10", key.request())
+            .send()
+            .expect(200);
+        (
+            id,
+            self.with_certificate(issued.data()["cert"].as_str().unwrap(), &key),
+        )
     }
 }

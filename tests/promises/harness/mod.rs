@@ -1,8 +1,9 @@
 //! A controller in this process and callers that send requests to it.
 //!
-//! `TestServer` is a running controller, `Caller` a client with or without a session, `Answer` an answer. Every answer goes through
-//! `openapi_check.rs`, which compares it with the interface's own document, and through `secrets.rs`, which finds secrets in logs and
-//! errors. No test can skip these checks.
+//! `TestServer` is a running controller, `Caller` a client with or without a session, `Answer` an
+//! answer. Every answer goes through `openapi_check.rs`, which compares it with the interface's own
+//! document, and through `secrets.rs`, which finds secrets in logs and errors. No test can skip
+//! these checks.
 
 mod answer;
 mod caller;

@@ -21,14 +21,19 @@ pub struct Program {
 impl Program {
     /// Starts it and waits until it prints its address.
     pub fn start(directory: &Path) -> Self {
-        Self::of(command(directory).spawn().unwrap()).expect("the program ended before it printed its address")
+        Self::of(command(directory).spawn().unwrap())
+            .expect("the program ended before it printed its address")
     }
 
     /// The same, with files that cannot grow beyond this many bytes until [`Program::unlimited`].
     pub fn limited(directory: &Path, bytes: u64) -> Self {
         let plain = command(directory);
         let mut command = Command::new("prlimit");
-        command.args([&format!("--fsize={bytes}:"), "--"]).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
+        command
+            .args([&format!("--fsize={bytes}:"), "--"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(directory);
         remove_test_variables(&mut command);
         Self::of(command.spawn().unwrap()).expect("the program ended before it printed its address")
     }
@@ -37,14 +42,27 @@ impl Program {
     pub fn of(mut process: Child) -> Result<Self, Child> {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        match first.split_whitespace().find(|word| word.starts_with("https://")) {
-            Some(url) => Ok(Self { process, url: url.into() }),
+        match first
+            .split_whitespace()
+            .find(|word| word.starts_with("https://"))
+        {
+            Some(url) => Ok(Self {
+                process,
+                url: url.into(),
+            }),
             None => Err(process),
         }
     }
 
     pub fn unlimited(&self) {
-        let status = Command::new("prlimit").args(["--pid", &self.process.id().to_string(), "--fsize=unlimited:"]).status().unwrap();
+        let status = Command::new("prlimit")
+            .args([
+                "--pid",
+                &self.process.id().to_string(),
+                "--fsize=unlimited:",
+            ])
+            .status()
+            .unwrap();
         assert!(status.success());
     }
 
@@ -70,15 +88,29 @@ impl Drop for Program {
 pub fn command(directory: &Path) -> Command {
     fs::write(directory.join("password"), PASSWORD).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-    command.args(["run", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "password"]);
+    command.args([
+        "run",
+        "--data",
+        "data",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-password-file",
+        "password",
+    ]);
     remove_test_variables(command.current_dir(directory));
     command
 }
 
 /// Removes variables of the test run: the program would warn about keys that it does not know.
 fn remove_test_variables(command: &mut Command) {
-    std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
-        command.env_remove(name);
-    });
-    command.env("OVERKEEP_PASSWORDS_COST", "10").env("OVERKEEP_ROUTER_ENABLED", "false").stdout(Stdio::piped()).stderr(Stdio::null());
+    std::env::vars()
+        .filter(|(name, _)| name.starts_with("OVERKEEP_"))
+        .for_each(|(name, _)| {
+            command.env_remove(name);
+        });
+    command
+        .env("OVERKEEP_PASSWORDS_COST", "10")
+        .env("OVERKEEP_ROUTER_ENABLED", "false")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
 }

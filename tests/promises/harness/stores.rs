@@ -1,5 +1,6 @@
-//! Stores without a controller: `stores::of(KINDS).start(&path)`, `stores::of(KINDS).in_memory()`. A component that follows commits opens
-//! the store, subscribes, and then starts it: `open`, `open_in_memory`, `open_on`.
+//! Stores without a controller: `stores::of(KINDS).start(&path)`, `stores::of(KINDS).in_memory()`.
+//! A component that follows commits opens the store, subscribes, and then starts it: `open`,
+//! `open_in_memory`, `open_on`.
 
 use std::path::Path;
 
@@ -14,7 +15,10 @@ pub struct Stores {
 
 /// Stores of these kinds, with the default options.
 pub fn of(kinds: &'static [KindEntry]) -> Stores {
-    Stores { kinds, options: Options::default() }
+    Stores {
+        kinds,
+        options: Options::default(),
+    }
 }
 
 impl Stores {
@@ -34,7 +38,8 @@ impl Stores {
     }
 
     pub fn open(self, file: &Path) -> OpenStore {
-        self.try_open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        self.try_open(file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
     pub fn open_on(self, backend: impl StorageBackend) -> OpenStore {
@@ -59,6 +64,9 @@ impl Stores {
 
     /// A file opened for reading only.
     pub fn open_read_only(self, file: &Path) -> Store {
-        Store::open_read_only(file, self.kinds, self.options).unwrap().start().unwrap()
+        Store::open_read_only(file, self.kinds, self.options)
+            .unwrap()
+            .start()
+            .unwrap()
     }
 }

@@ -42,11 +42,17 @@ pub struct TestServer {
     directory: Option<TempDir>,
 }
 
-/// A caller at the management interface of a controller that a test started itself. Its certificate authorities are fetched from `url`.
+/// A caller at the management interface of a controller that a test started itself. Its certificate
+/// authorities are fetched from `url`.
 pub fn trusting(url: &str) -> Caller {
     let url: Arc<str> = url.into();
     let roots = Arc::new(authorities(&url));
-    Caller { agent: agent(&roots, None), url, base: Base::Management, token: None }
+    Caller {
+        agent: agent(&roots, None),
+        url,
+        base: Base::Management,
+        token: None,
+    }
 }
 
 impl TestServer {
@@ -72,7 +78,11 @@ impl TestServer {
 
     /// Stops it and starts another controller on its file, with other settings.
     pub fn restarted(mut self, adapt: impl FnOnce(&mut Config)) -> Self {
-        let (clock, password, directory) = (self.clock.clone(), self.password.clone(), self.directory.take().unwrap());
+        let (clock, password, directory) = (
+            self.clock.clone(),
+            self.password.clone(),
+            self.directory.take().unwrap(),
+        );
         drop(self);
         Self::on(directory, Some(password), clock, adapt)
     }
@@ -83,38 +93,67 @@ impl TestServer {
     }
 
     /// On a copy of a data file or snapshot, with its administrator's password.
-    pub fn on_copy(file: &Path, password: &str, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
+    pub fn on_copy(
+        file: &Path,
+        password: &str,
+        clock: Clock,
+        adapt: impl FnOnce(&mut Config),
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         std::fs::copy(file, directory.path().join("data")).unwrap();
         Self::on(directory, Some(password.to_owned()), clock, adapt)
     }
 
-    fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
+    fn on(
+        directory: TempDir,
+        password: Option<String>,
+        clock: Clock,
+        adapt: impl FnOnce(&mut Config),
+    ) -> Self {
         secrets::scan_log();
-        let mut config =
-            Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), ..Config::default() };
+        let mut config = Config {
+            data: directory.path().join("data"),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            ..Config::default()
+        };
         config.passwords.cost = 10;
         config.http.workers = 2;
         config.router.enabled = false;
         adapt(&mut config);
         config.check().unwrap();
-        let controller = controller::start(&config, clock.clone()).unwrap_or_else(|e| panic!("{e}"));
+        let controller =
+            controller::start(&config, clock.clone()).unwrap_or_else(|e| panic!("{e}"));
         let url: Arc<str> = format!("https://{}", controller.bound()).into();
-        let password = password.unwrap_or_else(|| controller.generated_password().unwrap().to_owned());
+        let password =
+            password.unwrap_or_else(|| controller.generated_password().unwrap().to_owned());
         controller.password_was_seen().unwrap();
         let roots = Arc::new(authorities(&url));
-        let anonymous = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
+        let anonymous = Caller {
+            agent: agent(&roots, None),
+            url,
+            base: Base::Management,
+            token: None,
+        };
         let admin = anonymous.log_in("admin", &password);
-        Self { clock, admin, password, roots, controller, directory: Some(directory) }
+        Self {
+            clock,
+            admin,
+            password,
+            roots,
+            controller,
+            directory: Some(directory),
+        }
     }
 
-    /// Removes the file's name. The open file stays usable and is freed when the process ends, however it ends.
+    /// Removes the file's name. The open file stays usable and is freed when the process ends,
+    /// however it ends.
     pub fn unlinked(mut self) -> Self {
         drop(self.directory.take());
         self
     }
 
-    /// Its clients do not verify its certificate: they use the system clock, and the test may move the controller's clock by years.
+    /// Its clients do not verify its certificate: they use the system clock, and the test may move
+    /// the controller's clock by years.
     pub fn unverified(mut self) -> Self {
         self.roots = Arc::default();
         self.admin.agent = agent(&self.roots, None);
@@ -158,21 +197,33 @@ impl TestServer {
 
     /// A caller without a session, at the client interface.
     pub fn anonymous(&self) -> Caller {
-        Caller { token: None, base: Base::Client, ..self.admin.clone() }
+        Caller {
+            token: None,
+            base: Base::Client,
+            ..self.admin.clone()
+        }
     }
 
-    /// A caller without a session whose connections present a certificate. `chain` is PEM, the leaf first.
+    /// A caller without a session whose connections present a certificate. `chain` is PEM, the leaf
+    /// first.
     pub fn with_certificate(&self, chain: &str, key: &Key) -> Caller {
-        let certificates: Vec<Certificate<'static>> =
-            blocks(chain).iter().map(|pem| Certificate::from_pem(pem.as_bytes()).unwrap()).collect();
+        let certificates: Vec<Certificate<'static>> = blocks(chain)
+            .iter()
+            .map(|pem| Certificate::from_pem(pem.as_bytes()).unwrap())
+            .collect();
         let own = ClientCert::new_with_certs(&certificates, key.private());
-        Caller { agent: agent(&self.roots, Some(own)), ..self.anonymous() }
+        Caller {
+            agent: agent(&self.roots, Some(own)),
+            ..self.anonymous()
+        }
     }
 
     /// Creates an identity with the members of `more`. Returns its id.
     pub fn identity(&self, name: &str, more: Json) -> String {
         let mut body = json!({ "name": name, "type": "Device", "isAdmin": false });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         self.admin.post("/identities", body).expect(201).id()
     }
 
@@ -197,7 +248,9 @@ impl TestServer {
     /// Creates a service with the members of `more`. Returns its id.
     pub fn service(&self, name: &str, more: Json) -> String {
         let mut body = json!({ "name": name, "encryptionRequired": true });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         self.admin.post("/services", body).expect(201).id()
     }
 
@@ -210,7 +263,11 @@ impl TestServer {
 
     /// Creates an edge router over which an identity reaches a service. Returns its id.
     pub fn router_between(&self, identity: &str, service: &str) -> String {
-        let id = self.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+        let id = self
+            .admin
+            .post("/edge-routers", json!({ "name": fresh("router") }))
+            .expect(201)
+            .id();
         self.allow_service_over(identity, service, &id);
         id
     }
@@ -218,7 +275,12 @@ impl TestServer {
     /// Lets an identity reach a service over an edge router.
     pub fn allow_service_over(&self, identity: &str, service: &str, router: &str) {
         self.allow_router(identity, router);
-        self.router_policy("/service-edge-router-policies", "serviceRoles", service, router);
+        self.router_policy(
+            "/service-edge-router-policies",
+            "serviceRoles",
+            service,
+            router,
+        );
     }
 
     /// Lets an identity use an edge router.
@@ -234,41 +296,70 @@ impl TestServer {
 
     /// Deletes every service edge router policy.
     pub fn close_routers(&self) {
-        let policies = self.admin.get("/service-edge-router-policies?limit=500").expect(200);
+        let policies = self
+            .admin
+            .get("/service-edge-router-policies?limit=500")
+            .expect(200);
         for policy in policies.data().as_array().unwrap() {
-            self.admin.delete(&format!("/service-edge-router-policies/{}", policy["id"].as_str().unwrap())).expect(200);
+            self.admin
+                .delete(&format!(
+                    "/service-edge-router-policies/{}",
+                    policy["id"].as_str().unwrap()
+                ))
+                .expect(200);
         }
     }
 }
 
 /// Connections that trust `roots`, or any certificate if there are none.
 fn agent(roots: &Arc<Vec<Certificate<'static>>>, own: Option<ClientCert>) -> Agent {
-    let tls = tls().root_certs(RootCerts::Specific(roots.clone())).disable_verification(roots.is_empty()).client_cert(own);
+    let tls = tls()
+        .root_certs(RootCerts::Specific(roots.clone()))
+        .disable_verification(roots.is_empty())
+        .client_cert(own);
     agent_over(tls.build())
 }
 
 fn tls() -> TlsConfigBuilder {
-    TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
 }
 
 fn agent_over(tls: TlsConfig) -> Agent {
-    let config = Agent::config_builder().tls_config(tls).http_status_as_error(false).allow_non_standard_methods(true);
-    config.timeout_global(Some(Duration::from_secs(60))).build().into()
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true);
+    config
+        .timeout_global(Some(Duration::from_secs(60)))
+        .build()
+        .into()
 }
 
 /// The authorities of the controller at `url`, fetched without verification as a new client does.
 fn authorities(url: &Arc<str>) -> Vec<Certificate<'static>> {
     let unverifying = agent_over(tls().disable_verification(true).build());
-    let unverifying = Caller { agent: unverifying, url: url.clone(), base: Base::Client, token: None };
+    let unverifying = Caller {
+        agent: unverifying,
+        url: url.clone(),
+        base: Base::Client,
+        token: None,
+    };
     let found = listed(&unverifying.get("/.well-known/est/cacerts").expect(200).text);
-    found.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
+    found
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect()
 }
 
 /// The authorities in the text of `/.well-known/est/cacerts`.
 pub fn listed(text: &str) -> Vec<CertificateDer<'static>> {
     let text: String = text.split_whitespace().collect();
     let der = STANDARD.decode(text).unwrap();
-    let found: Vec<_> = certificates(&der).into_iter().map(|der| CertificateDer::from(der.to_vec())).collect();
+    let found: Vec<_> = certificates(&der)
+        .into_iter()
+        .map(|der| CertificateDer::from(der.to_vec()))
+        .collect();
     assert!(!found.is_empty(), "no certificate in the answer");
     found
 }
@@ -291,5 +382,8 @@ fn certificates(mut der: &[u8]) -> Vec<&[u8]> {
 /// The blocks of a PEM text.
 fn blocks(pem: &str) -> Vec<String> {
     const END: &str = "-----END CERTIFICATE-----";
-    pem.split_inclusive(END).filter(|block| block.contains(END)).map(str::to_owned).collect()
+    pem.split_inclusive(END)
+        .filter(|block| block.contains(END))
+        .map(str::to_owned)
+        .collect()
 }

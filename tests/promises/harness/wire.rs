@@ -20,7 +20,18 @@ pub fn frame(kind: u8, flags: u8, stream: u32, bytes: &[u8]) -> Vec<u8> {
 /// A complete HTTP/2 request for a path (RFC 7541).
 pub fn asking_for(path: &str, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
-    frame(1, 5, stream, &[b"\x82\x87\x44", &[length][..], path.as_bytes(), b"\x41\x02it"].concat())
+    frame(
+        1,
+        5,
+        stream,
+        &[
+            b"\x82\x87\x44",
+            &[length][..],
+            path.as_bytes(),
+            b"\x41\x02it",
+        ]
+        .concat(),
+    )
 }
 
 /// A TLS connection whose server certificate is not verified.
@@ -36,17 +47,31 @@ impl Wire {
     pub fn multiplexed(caller: &Caller, window: u32) -> Self {
         let mut wire = Self::with_protocol(caller, b"h2");
         wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        wire.send(&frame(4, 0, 0, &[&[0, 4], &window.to_be_bytes()[..]].concat())).unwrap();
+        wire.send(&frame(
+            4,
+            0,
+            0,
+            &[&[0, 4], &window.to_be_bytes()[..]].concat(),
+        ))
+        .unwrap();
         wire
     }
 
     fn with_protocol(caller: &Caller, protocol: &[u8]) -> Self {
         let at = caller.url.strip_prefix("https://").unwrap();
         let socket = TcpStream::connect(at).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let (mut config, name) = (tls::trusting().with_no_client_auth(), ServerName::try_from("localhost").unwrap());
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let (mut config, name) = (
+            tls::trusting().with_no_client_auth(),
+            ServerName::try_from("localhost").unwrap(),
+        );
         config.alpn_protocols = vec![protocol.to_vec()];
-        let mut stream = StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), socket);
+        let mut stream = StreamOwned::new(
+            ClientConnection::new(Arc::new(config), name).unwrap(),
+            socket,
+        );
         stream.conn.complete_io(&mut stream.sock).unwrap();
         Self(stream)
     }
@@ -59,10 +84,14 @@ impl Wire {
         self.0.write_all(bytes)
     }
 
-    /// The HTTP/2 frames received until the other end closes or the read times out: kind and stream of each.
+    /// The HTTP/2 frames received until the other end closes or the read times out: kind and stream
+    /// of each.
     pub fn frames(&mut self) -> Vec<(u8, u32)> {
         let (bytes, mut rest, mut frames) = (self.bytes().0, 0, Vec::new());
-        while let Some(&[a, b, c, kind, _, d, e, f, g]) = bytes.get(rest..rest + 9).and_then(|head| head.first_chunk::<9>()) {
+        while let Some(&[a, b, c, kind, _, d, e, f, g]) = bytes
+            .get(rest..rest + 9)
+            .and_then(|head| head.first_chunk::<9>())
+        {
             frames.push((kind, u32::from_be_bytes([d, e, f, g])));
             rest += 9 + u32::from_be_bytes([0, a, b, c]) as usize;
         }
@@ -88,7 +117,8 @@ impl Wire {
         self.0.flush().unwrap();
     }
 
-    /// What is received until the other end closes or the read times out, and whether it was closed.
+    /// What is received until the other end closes or the read times out, and whether it was
+    /// closed.
     pub fn read(&mut self) -> (String, bool) {
         let (read, closed) = self.bytes();
         (String::from_utf8_lossy(&read).into_owned(), closed)

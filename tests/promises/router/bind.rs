@@ -17,23 +17,49 @@ use crate::harness::{TestServer, fresh};
 #[test]
 fn terminators_live_while_hosted() {
     let scene = Scene::new();
-    let terminators = |filter: &str| scene.server.admin.list("/terminators", filter, "").expect(200);
+    let terminators = |filter: &str| {
+        scene
+            .server
+            .admin
+            .list("/terminators", filter, "")
+            .expect(200)
+    };
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
-        let host = sdk.host_with(&token, |bind| bind.u16(key::COST, 12).bytes(key::PRECEDENCE, &[1])).await.unwrap();
+        let host = sdk
+            .host_with(&token, |bind| {
+                bind.u16(key::COST, 12).bytes(key::PRECEDENCE, &[1])
+            })
+            .await
+            .unwrap();
         let shown = terminators("binding = \"edge\"");
         let one = &shown.data()[0];
-        assert_eq!((shown.total(), &one["address"], &one["routerId"]), (1, &one["id"], &json!("built-in")));
-        assert_eq!((&one["router"]["name"], &one["serviceId"]), (&json!("built-in"), &json!(scene.service)));
-        assert_eq!((&one["cost"], &one["precedence"], &one["dynamicCost"]), (&json!(12), &json!("required"), &json!(0)));
+        assert_eq!(
+            (shown.total(), &one["address"], &one["routerId"]),
+            (1, &one["id"], &json!("built-in"))
+        );
+        assert_eq!(
+            (&one["router"]["name"], &one["serviceId"]),
+            (&json!("built-in"), &json!(scene.service))
+        );
+        assert_eq!(
+            (&one["cost"], &one["precedence"], &one["dynamicCost"]),
+            (&json!(12), &json!("required"), &json!(0))
+        );
         assert_eq!(one["identity"], "");
-        assert_eq!(terminators(&format!("hostId = \"{}\"", scene.host.id)).total(), 1);
+        assert_eq!(
+            terminators(&format!("hostId = \"{}\"", scene.host.id)).total(),
+            1
+        );
         let service = format!("/services/{}/terminators", scene.service);
         assert_eq!(scene.server.admin.get(&service).expect(200).total(), 1);
 
         let answer = host.unbind().await.unwrap();
-        assert_eq!((answer.content_type(), answer.u32(key::CONNECTION)), (kind::STATE_CLOSED, Some(host.id)));
+        assert_eq!(
+            (answer.content_type(), answer.u32(key::CONNECTION)),
+            (kind::STATE_CLOSED, Some(host.id))
+        );
         assert!(soon(|| terminators("true").total() == 0));
         // Binds again with the same id.
         sdk.host_as(host.id, &token, |bind| bind).await.unwrap();
@@ -41,8 +67,17 @@ fn terminators_live_while_hosted() {
         sdk.leave().await;
         assert!(soon(|| terminators("true").total() == 0));
     });
-    let history = scene.server.admin.at(crate::harness::Base::Overkeep).list("/history", "kind = \"terminator\"", "").expect(200);
-    assert_eq!(history.total(), 0, "terminators of connections are not in the history");
+    let history = scene
+        .server
+        .admin
+        .at(crate::harness::Base::Overkeep)
+        .list("/history", "kind = \"terminator\"", "")
+        .expect(200);
+    assert_eq!(
+        history.total(),
+        0,
+        "terminators of connections are not in the history"
+    );
 }
 
 #[test]
@@ -57,12 +92,20 @@ fn none_is_left_after_a_start() {
         sdk
     });
     let made = json!({ "address": "tcp:localhost:80", "binding": "transport", "router": "built-in", "service": scene.service });
-    let permanent = scene.server.admin.post("/terminators", made).expect(201).id();
+    let permanent = scene
+        .server
+        .admin
+        .post("/terminators", made)
+        .expect(201)
+        .id();
     let all = scene.server.admin.get("/terminators").expect(200);
     assert_eq!(all.total(), 4);
     // As after a kill: the records are still in the file when it is opened again.
     let server = scene.server.killed(|config| config.router.enabled = true);
-    assert_eq!(server.admin.get("/terminators").expect(200).each("id"), [permanent.as_str()]);
+    assert_eq!(
+        server.admin.get("/terminators").expect(200).each("id"),
+        [permanent.as_str()]
+    );
 }
 
 #[test]
@@ -71,9 +114,15 @@ fn hosts_learn_when_dialable() {
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
-        let mut host = sdk.host_with(&token, |bind| bind.flag(key::BIND_SUCCESS, true)).await.unwrap();
+        let mut host = sdk
+            .host_with(&token, |bind| bind.flag(key::BIND_SUCCESS, true))
+            .await
+            .unwrap();
         let message = host.message().await.unwrap();
-        assert_eq!((message.content_type(), message.u32(key::CONNECTION)), (kind::BIND_SUCCESS, Some(host.id)));
+        assert_eq!(
+            (message.content_type(), message.u32(key::CONNECTION)),
+            (kind::BIND_SUCCESS, Some(host.id))
+        );
         sdk.host(&token).await.unwrap();
         assert!(sdk.ask(Builder::new(content::PING).empty()).await.is_some() && host.is_idle());
     });
@@ -94,10 +143,17 @@ fn bind_refusals_are_delayed() {
             let start = Instant::now();
             let refusal = sdk.host("nonsense").await.err().unwrap();
             refused = refused.min(start.elapsed());
-            assert_eq!((refusal.text.as_str(), refusal.code), ("Invalid Session", Some(3)));
+            assert_eq!(
+                (refusal.text.as_str(), refusal.code),
+                ("Invalid Session", Some(3))
+            );
         }
-        // An accepted Bind writes a terminator to the file, so that a refusal without a delay would be the faster one.
-        assert!(refused > 10 * accepted, "a Bind was refused after {refused:?}; one was accepted after {accepted:?}");
+        // An accepted Bind writes a terminator to the file, so that a refusal without a delay would
+        // be the faster one.
+        assert!(
+            refused > 10 * accepted,
+            "a Bind was refused after {refused:?}; one was accepted after {accepted:?}"
+        );
         // The delay holds up nothing else on the channel.
         let (binding, pings) = (sdk.clone(), async {
             let start = Instant::now();
@@ -107,7 +163,10 @@ fn bind_refusals_are_delayed() {
             start.elapsed()
         });
         let (_, pings) = tokio::join!(binding.host("nonsense"), pings);
-        assert!(pings < refused, "ten probes took {pings:?} beside a refusal");
+        assert!(
+            pings < refused,
+            "ten probes took {pings:?} beside a refusal"
+        );
         let dial = scene.client.session(&scene.service, "Dial");
         let client = scene.client.connect(&scene.server, Options::GO).await;
         assert_eq!(client.host(&dial).await.err().unwrap().code, Some(4));
@@ -117,7 +176,17 @@ fn bind_refusals_are_delayed() {
 #[test]
 fn rebinding_keeps_the_terminator() {
     let scene = Scene::new();
-    let ids = || scene.server.admin.get("/terminators").expect(200).each("id").iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ids = || {
+        scene
+            .server
+            .admin
+            .get("/terminators")
+            .expect(200)
+            .each("id")
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
         let listener = |bind: Builder| bind.bytes(key::LISTENER, &[0xff, 0, 1]);
@@ -167,26 +236,57 @@ fn hosts_update_cost_and_precedence() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
-        let update =
-            |cost: u16| Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u16(key::COST, cost).bytes(key::PRECEDENCE, &[2]);
-        host.sdk.send(update(77).body(host.token.as_bytes())).await.unwrap();
+        let update = |cost: u16| {
+            Builder::new(kind::UPDATE_BIND)
+                .u32(key::CONNECTION, host.id)
+                .u16(key::COST, cost)
+                .bytes(key::PRECEDENCE, &[2])
+        };
+        host.sdk
+            .send(update(77).body(host.token.as_bytes()))
+            .await
+            .unwrap();
         let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
-        assert!(soon(|| shown()["cost"] == 77 && shown()["precedence"] == "failed"));
+        assert!(soon(
+            || shown()["cost"] == 77 && shown()["precedence"] == "failed"
+        ));
         // A session of another identity has no access to the terminator.
         host.sdk.send(update(78).body(b"nonsense")).await.unwrap();
         host.sdk
-            .send(Builder::new(kind::HEALTH_EVENT).u32(key::CONNECTION, host.id).flag(1013, false).body(host.token.as_bytes()))
+            .send(
+                Builder::new(kind::HEALTH_EVENT)
+                    .u32(key::CONNECTION, host.id)
+                    .flag(1013, false)
+                    .body(host.token.as_bytes()),
+            )
             .await
             .unwrap();
-        host.sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
+        host.sdk
+            .ask(Builder::new(content::PING).empty())
+            .await
+            .unwrap();
         assert_eq!(shown()["cost"], 77);
         // Some SDKs send four bytes for each; what is too short or unknown changes nothing.
-        let update = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).bytes(key::COST, &[5]);
-        host.sdk.send(update.u32(key::PRECEDENCE, 1).body(host.token.as_bytes())).await.unwrap();
+        let update = Builder::new(kind::UPDATE_BIND)
+            .u32(key::CONNECTION, host.id)
+            .bytes(key::COST, &[5]);
+        host.sdk
+            .send(update.u32(key::PRECEDENCE, 1).body(host.token.as_bytes()))
+            .await
+            .unwrap();
         assert!(soon(|| shown()["precedence"] == "required"));
         assert_eq!(shown()["cost"], 77);
-        let update = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u32(key::COST, 78);
-        host.sdk.send(update.bytes(key::PRECEDENCE, &[9]).body(host.token.as_bytes())).await.unwrap();
+        let update = Builder::new(kind::UPDATE_BIND)
+            .u32(key::CONNECTION, host.id)
+            .u32(key::COST, 78);
+        host.sdk
+            .send(
+                update
+                    .bytes(key::PRECEDENCE, &[9])
+                    .body(host.token.as_bytes()),
+            )
+            .await
+            .unwrap();
         assert!(soon(|| shown()["cost"] == 78));
         assert_eq!(shown()["precedence"], "required");
     });
@@ -197,16 +297,29 @@ fn many_updates_end_with_the_last() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
-        let update =
-            |cost: u16| Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u16(key::COST, cost).body(host.token.as_bytes());
+        let update = |cost: u16| {
+            Builder::new(kind::UPDATE_BIND)
+                .u32(key::CONNECTION, host.id)
+                .u16(key::COST, cost)
+                .body(host.token.as_bytes())
+        };
         for cost in 1..=2000 {
             host.sdk.send(update(cost)).await.unwrap();
         }
         // Cost and precedence each keep the last value, whatever is being written meanwhile.
-        let failed = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).bytes(key::PRECEDENCE, &[2]);
-        host.sdk.send(failed.body(host.token.as_bytes())).await.unwrap();
+        let failed = Builder::new(kind::UPDATE_BIND)
+            .u32(key::CONNECTION, host.id)
+            .bytes(key::PRECEDENCE, &[2]);
+        host.sdk
+            .send(failed.body(host.token.as_bytes()))
+            .await
+            .unwrap();
         let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
-        assert!(soon(|| shown()["cost"] == 2000 && shown()["precedence"] == "failed"), "{}", shown());
+        assert!(
+            soon(|| shown()["cost"] == 2000 && shown()["precedence"] == "failed"),
+            "{}",
+            shown()
+        );
     });
 }
 
@@ -219,19 +332,46 @@ fn an_identity_hosts_a_bounded_number() {
     let scene = Scene::on(server, false);
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
-        let (first, second) = (scene.host.connect(&scene.server, Options::GO).await, scene.host.connect(&scene.server, Options::GO).await);
+        let (first, second) = (
+            scene.host.connect(&scene.server, Options::GO).await,
+            scene.host.connect(&scene.server, Options::GO).await,
+        );
         let mut hosts = Vec::new();
         for number in 0..16_u8 {
-            let on = if number.is_multiple_of(2) { &first } else { &second };
-            hosts.push(on.host_with(&token, |bind| bind.bytes(key::INSTANCE, &[b'a' + number])).await.unwrap());
+            let on = if number.is_multiple_of(2) {
+                &first
+            } else {
+                &second
+            };
+            hosts.push(
+                on.host_with(&token, |bind| bind.bytes(key::INSTANCE, &[b'a' + number]))
+                    .await
+                    .unwrap(),
+            );
         }
         let refused = first.host(&token).await.err().unwrap();
-        assert!(refused.text.contains("router.max-binds") && refused.structured.unwrap().contains("\"retryHint\":1"));
-        let terminators = || scene.server.admin.get("/terminators?limit=1").expect(200).total();
-        assert_eq!((terminators(), scene.server.router().traffic().binds), (16, 16));
+        assert!(
+            refused.text.contains("router.max-binds")
+                && refused.structured.unwrap().contains("\"retryHint\":1")
+        );
+        let terminators = || {
+            scene
+                .server
+                .admin
+                .get("/terminators?limit=1")
+                .expect(200)
+                .total()
+        };
+        assert_eq!(
+            (terminators(), scene.server.router().traffic().binds),
+            (16, 16)
+        );
         // A terminator that ends makes room for another, on any channel.
         hosts[0].unbind().await.unwrap();
-        second.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"z")).await.unwrap();
+        second
+            .host_with(&token, |bind| bind.bytes(key::INSTANCE, b"z"))
+            .await
+            .unwrap();
         second.host(&token).await.err().unwrap();
     });
 }
@@ -242,20 +382,47 @@ fn an_instance_has_a_bounded_number() {
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
-        let named = |bind: Builder| bind.bytes(key::INSTANCE, b"one").bytes(key::INSTANCE_SECRET, b"secret");
+        let named = |bind: Builder| {
+            bind.bytes(key::INSTANCE, b"one")
+                .bytes(key::INSTANCE_SECRET, b"secret")
+        };
         let mut hosts = Vec::new();
         for _ in 0..256 {
             hosts.push(sdk.host_with(&token, named).await.unwrap());
         }
         let refused = sdk.host_with(&token, named).await.err().unwrap();
-        assert!(refused.text.contains("hosted 256 times under this instance id"), "{}", refused.text);
+        assert!(
+            refused
+                .text
+                .contains("hosted 256 times under this instance id"),
+            "{}",
+            refused.text
+        );
         // Another instance is not affected, and one that ends makes room.
-        sdk.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"two")).await.unwrap();
+        sdk.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"two"))
+            .await
+            .unwrap();
         hosts[0].unbind().await.unwrap();
-        assert!(soon(|| scene.server.admin.get("/terminators?limit=1").expect(200).total() == 256));
+        assert!(soon(|| scene
+            .server
+            .admin
+            .get("/terminators?limit=1")
+            .expect(200)
+            .total()
+            == 256));
         sdk.host_with(&token, named).await.unwrap();
-        let other = |bind: Builder| bind.bytes(key::INSTANCE, b"two").bytes(key::INSTANCE_SECRET, b"other");
-        assert!(sdk.host_with(&token, other).await.err().unwrap().text.contains("another secret"));
+        let other = |bind: Builder| {
+            bind.bytes(key::INSTANCE, b"two")
+                .bytes(key::INSTANCE_SECRET, b"other")
+        };
+        assert!(
+            sdk.host_with(&token, other)
+                .await
+                .err()
+                .unwrap()
+                .text
+                .contains("another secret")
+        );
     });
 }
 
@@ -264,10 +431,27 @@ fn deleted_terminator_is_not_dialed() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
-        let id = scene.server.admin.get("/terminators").expect(200).each("id")[0].to_owned();
-        scene.server.admin.delete(&format!("/terminators/{id}")).expect(200);
+        let id = scene
+            .server
+            .admin
+            .get("/terminators")
+            .expect(200)
+            .each("id")[0]
+            .to_owned();
+        scene
+            .server
+            .admin
+            .delete(&format!("/terminators/{id}"))
+            .expect(200);
         let (sdk, token) = scene.dialler(Options::GO).await;
-        assert!(sdk.dial(&token).await.err().unwrap().text.ends_with("has no terminators"));
+        assert!(
+            sdk.dial(&token)
+                .await
+                .err()
+                .unwrap()
+                .text
+                .ends_with("has no terminators")
+        );
         assert!(!host.sdk.is_closed());
         host.unbind().await.unwrap();
     });
@@ -276,7 +460,11 @@ fn deleted_terminator_is_not_dialed() {
 #[test]
 fn dynamic_cost_counts_circuits_and_failures() {
     let scene = Scene::new();
-    let cost = || scene.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].as_u64().unwrap();
+    let cost = || {
+        scene.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"]
+            .as_u64()
+            .unwrap()
+    };
     run(async {
         let (client, _host, mut listener) = scene.connected(Options::GO).await;
         assert_eq!(cost(), 2);
@@ -291,7 +479,10 @@ fn dynamic_cost_counts_circuits_and_failures() {
             let dial = listener.dialed().await;
             listener.refuse(&dial, "not now").await;
         });
-        assert_eq!((refused.err().unwrap().text.as_str(), cost()), ("not now", 20));
+        assert_eq!(
+            (refused.err().unwrap().text.as_str(), cost()),
+            ("not now", 20)
+        );
         let (third, _end) = tokio::join!(client.sdk.dial(&token), listener.accept());
         third.unwrap().close().await;
         assert!(soon(|| cost() == 18), "a success lowers it: {}", cost());
@@ -302,16 +493,29 @@ fn dynamic_cost_counts_circuits_and_failures() {
 fn services_may_have_several_hosts() {
     let scene = Scene::new();
     let other = Member::new(&scene.server, "other");
-    scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        "Bind",
+        &[&format!("@{}", other.id)],
+        &[&format!("@{}", scene.service)],
+    );
     run(async {
         let mut one = scene.hosted(Options::GO).await;
         let sdk = other.connect(&scene.server, Options::C).await;
-        let mut two = sdk.host(&other.session(&scene.service, "Bind")).await.unwrap();
+        let mut two = sdk
+            .host(&other.session(&scene.service, "Bind"))
+            .await
+            .unwrap();
         let (client, token) = scene.dialler(Options::GO).await;
         // Load is shared: an open circuit raises the cost of its host.
-        let (first, second) = tokio::join!(async { (client.dial(&token).await.unwrap(), client.dial(&token).await.unwrap()) }, async {
-            tokio::join!(one.accept(), two.accept())
-        });
+        let (first, second) = tokio::join!(
+            async {
+                (
+                    client.dial(&token).await.unwrap(),
+                    client.dial(&token).await.unwrap(),
+                )
+            },
+            async { tokio::join!(one.accept(), two.accept()) }
+        );
         drop((first, second));
         one.sdk.leave().await;
         one.sdk.closed().await;

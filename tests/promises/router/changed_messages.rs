@@ -1,4 +1,5 @@
-//! Conversations of an SDK with random changes: the router reads or refuses them, nothing panics, and other channels are served.
+//! Conversations of an SDK with random changes: the router reads or refuses them, nothing panics,
+//! and other channels are served.
 
 use overkeep::testing::frame::{Builder, Frame, content};
 use tokio::io::AsyncWriteExt;
@@ -12,16 +13,41 @@ use crate::fuzz::{change, target};
 /// The messages of an SDK that hosts, dials and sends, after its hello.
 fn conversation(bind: &str, dial: &str) -> Vec<Frame> {
     let on = |content_type, id| Builder::new(content_type).u32(key::CONNECTION, id);
-    let xgress = |content_type| Builder::new(content_type).text(key::XGRESS_CIRCUIT, "circuit").u32(key::XGRESS_FLAGS, 2);
+    let xgress = |content_type| {
+        Builder::new(content_type)
+            .text(key::XGRESS_CIRCUIT, "circuit")
+            .u32(key::XGRESS_FLAGS, 2)
+    };
     vec![
         Builder::new(content::LATENCY).bytes(128, &[1; 8]).empty(),
-        on(kind::BIND, 1).flag(key::ROUTER_CONNECTION, true).bytes(key::LISTENER, b"listener").u16(key::COST, 7).body(bind.as_bytes()),
-        on(kind::CONNECT, 2).text(key::CALLER, "it").bytes(key::PUBLIC_KEY, &[3; 32]).bytes(key::APP_DATA, b"{}").body(dial.as_bytes()),
-        on(kind::DATA, 2).u32(1001, 1).bytes(128, &[7; 16]).body(&[1; 100]),
-        on(kind::UPDATE_BIND, 1).u16(key::COST, 9).bytes(key::PRECEDENCE, &[1]).body(bind.as_bytes()),
-        on(kind::HEALTH_EVENT, 1).flag(key::HEALTH_PASSED, true).body(bind.as_bytes()),
-        on(kind::TRACE_ROUTE, 2).u32(key::TRACE_HOPS, 2).u64(key::TRACE_TIME, 1).empty(),
-        on(kind::DIAL_SUCCESS, 1).i32(1, 2).body(&5_u32.to_le_bytes()),
+        on(kind::BIND, 1)
+            .flag(key::ROUTER_CONNECTION, true)
+            .bytes(key::LISTENER, b"listener")
+            .u16(key::COST, 7)
+            .body(bind.as_bytes()),
+        on(kind::CONNECT, 2)
+            .text(key::CALLER, "it")
+            .bytes(key::PUBLIC_KEY, &[3; 32])
+            .bytes(key::APP_DATA, b"{}")
+            .body(dial.as_bytes()),
+        on(kind::DATA, 2)
+            .u32(1001, 1)
+            .bytes(128, &[7; 16])
+            .body(&[1; 100]),
+        on(kind::UPDATE_BIND, 1)
+            .u16(key::COST, 9)
+            .bytes(key::PRECEDENCE, &[1])
+            .body(bind.as_bytes()),
+        on(kind::HEALTH_EVENT, 1)
+            .flag(key::HEALTH_PASSED, true)
+            .body(bind.as_bytes()),
+        on(kind::TRACE_ROUTE, 2)
+            .u32(key::TRACE_HOPS, 2)
+            .u64(key::TRACE_TIME, 1)
+            .empty(),
+        on(kind::DIAL_SUCCESS, 1)
+            .i32(1, 2)
+            .body(&5_u32.to_le_bytes()),
         on(kind::DIAL_FAILED, 1).i32(1, 3).body(b"no"),
         xgress(kind::XGRESS_PAYLOAD).body(b"data"),
         xgress(kind::XGRESS_ACK).body(&[0; 4]),
@@ -38,10 +64,16 @@ fn changed_conversations_harm_nobody() {
     let stranger = Member::new(&scene.server, "stranger");
     let (of_stranger, of_service) = (format!("@{}", stranger.id), format!("@{}", scene.service));
     let [bind, dial] = ["Bind", "Dial"].map(|right| {
-        scene.server.service_policy(right, &[&of_stranger], &[&of_service]);
+        scene
+            .server
+            .service_policy(right, &[&of_stranger], &[&of_service]);
         stranger.session(&scene.service, right)
     });
-    let hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, stranger.token()).body(b"it").into_bytes().to_vec();
+    let hello = Builder::new(content::HELLO)
+        .text(key::SESSION_TOKEN, stranger.token())
+        .body(b"it")
+        .into_bytes()
+        .to_vec();
     let messages = conversation(&bind, &dial);
     let (client, mut host, _listener) = run(scene.connected(Options::GO));
     target("conversations of SDKs", 100, |rng| {
@@ -68,7 +100,21 @@ fn changed_conversations_harm_nobody() {
         });
     });
     let router = scene.server.router();
-    assert!(soon(|| router.channels().len() == 2 && router.circuits().len() == 1), "{:?}", router.channels());
-    assert!(soon(|| router.queued_bytes() == 0), "{}", router.queued_bytes());
-    assert!(soon(|| scene.server.admin.get("/terminators").expect(200).total() == 1));
+    assert!(
+        soon(|| router.channels().len() == 2 && router.circuits().len() == 1),
+        "{:?}",
+        router.channels()
+    );
+    assert!(
+        soon(|| router.queued_bytes() == 0),
+        "{}",
+        router.queued_bytes()
+    );
+    assert!(soon(|| scene
+        .server
+        .admin
+        .get("/terminators")
+        .expect(200)
+        .total()
+        == 1));
 }

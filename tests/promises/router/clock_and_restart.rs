@@ -47,7 +47,11 @@ fn clock_jumps_leave_circuits_standing() {
         let (second, accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
         assert_carries(&mut second.unwrap(), &mut { accepted }, b"after").await;
         clock.set(now.plus(DAY));
-        scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
+        scene
+            .server
+            .admin
+            .delete(&format!("/service-policies/{}", scene.dial))
+            .expect(200);
         client.ended().await;
     });
 }
@@ -59,7 +63,11 @@ fn circuits_end_with_an_expired_session() {
     let server = TestServer::with(clock.clone(), |config| config.router.enabled = true);
     let scene = Scene::on(server.unverified(), false);
     let other = Member::new(&scene.server, "other");
-    scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", other.id)],
+        &[&format!("@{}", scene.service)],
+    );
     run(async {
         let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
         let sdk = other.connect(&scene.server, Options::GO).await;
@@ -75,8 +83,8 @@ fn circuits_end_with_an_expired_session() {
             }
             accepted
         });
-        // An open channel is marked as active now and then, by the time of the host. If that falls between two moves of the clock, they do
-        // not expire the session.
+        // An open channel is marked as active now and then, by the time of the host. If that falls
+        // between two moves of the clock, they do not expire the session.
         let expires = || {
             for _ in 0..2 {
                 clock.advance(PART);
@@ -91,7 +99,11 @@ fn circuits_end_with_an_expired_session() {
         client.sdk.closed().await;
         assert!(!host.ended().await.text.is_empty());
         drop(many);
-        assert!(soon(|| scene.server.router().circuits().len() == 1), "{}", scene.server.router().circuits().len());
+        assert!(
+            soon(|| scene.server.router().circuits().len() == 1),
+            "{}",
+            scene.server.router().circuits().len()
+        );
         assert_carries(&mut other_client, &mut other_host, b"after").await;
     });
 }
@@ -112,32 +124,69 @@ async fn ping(mut client: Conn, echoes: Arc<AtomicU64>) {
 #[test]
 fn restarts_under_load_lose_no_session() {
     let mut scene = Scene::new();
-    let tokens = (scene.host.session(&scene.service, "Bind"), scene.client.session(&scene.service, "Dial"));
+    let tokens = (
+        scene.host.session(&scene.service, "Bind"),
+        scene.client.session(&scene.service, "Dial"),
+    );
     let echoes = Arc::<AtomicU64>::default();
     for _ in 0..2 {
         let pings = run(async {
-            let host = scene.host.connect(&scene.server, Options::GO).await.host(&tokens.0).await.unwrap();
+            let host = scene
+                .host
+                .connect(&scene.server, Options::GO)
+                .await
+                .host(&tokens.0)
+                .await
+                .unwrap();
             tokio::spawn(host.echo());
             let sdk = scene.client.connect(&scene.server, Options::GO).await;
             let mut pings = Vec::new();
             for _ in 0..50 {
-                pings.push(runtime().spawn(ping(sdk.dial(&tokens.1).await.unwrap(), echoes.clone())));
+                pings.push(
+                    runtime().spawn(ping(sdk.dial(&tokens.1).await.unwrap(), echoes.clone())),
+                );
             }
             pings
         });
-        assert_eq!(scene.server.admin.get("/terminators").expect(200).total(), 1);
+        assert_eq!(
+            scene.server.admin.get("/terminators").expect(200).total(),
+            1
+        );
         let before = echoes.load(Ordering::Relaxed);
         assert!(soon(|| echoes.load(Ordering::Relaxed) > before + 500));
-        let Scene { server, service, host, client, bind, dial } = scene;
+        let Scene {
+            server,
+            service,
+            host,
+            client,
+            bind,
+            dial,
+        } = scene;
         let server = server.restarted(|config| config.router.enabled = true);
-        scene = Scene { server, service, host, client, bind, dial };
+        scene = Scene {
+            server,
+            service,
+            host,
+            client,
+            bind,
+            dial,
+        };
         // Each end was either told or lost its channel.
         run(async {
             for ping in pings {
-                tokio::time::timeout(super::sdk::PATIENCE, ping).await.unwrap().unwrap();
+                tokio::time::timeout(super::sdk::PATIENCE, ping)
+                    .await
+                    .unwrap()
+                    .unwrap();
             }
         });
-        assert!(scene.server.router().circuits().is_empty() && scene.server.router().queued_bytes() == 0);
-        assert_eq!(scene.server.admin.get("/terminators").expect(200).total(), 0);
+        assert!(
+            scene.server.router().circuits().is_empty()
+                && scene.server.router().queued_bytes() == 0
+        );
+        assert_eq!(
+            scene.server.admin.get("/terminators").expect(200).total(),
+            0
+        );
     }
 }

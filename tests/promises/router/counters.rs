@@ -27,9 +27,20 @@ fn hellos_and_channels_are_counted() {
     assert_eq!(router.traffic(), TrafficInfo::default());
     run(async {
         let first = client.connect(&scene.server, Options::GO).await;
-        settled(&scene, TrafficInfo { channels_opened: 1, channels: 1, ..TrafficInfo::default() });
+        settled(
+            &scene,
+            TrafficInfo {
+                channels_opened: 1,
+                channels: 1,
+                ..TrafficInfo::default()
+            },
+        );
         // No message, the beginning of a message, and bytes that are not a message.
-        for (bytes, is_open) in [(&b""[..], false), (&[0x03, 0x06], false), (&b"GET / HTTP/1.1\r\nhost: it\r\n\r\n"[..], true)] {
+        for (bytes, is_open) in [
+            (&b""[..], false),
+            (&[0x03, 0x06], false),
+            (&b"GET / HTTP/1.1\r\nhost: it\r\n\r\n"[..], true),
+        ] {
             let (mut ours, theirs) = tokio::io::duplex(1 << 10);
             let served = router.serve(theirs, ChannelPeer::default()).unwrap();
             ours.write_all(bytes).await.unwrap();
@@ -39,16 +50,44 @@ fn hellos_and_channels_are_counted() {
             served.await.unwrap();
         }
         client.leaf = scene.host.leaf.clone();
-        assert!(client.try_connect(&scene.server, Options::GO).await.is_err());
-        let expected =
-            TrafficInfo { channels_opened: 1, channels: 1, hellos_missing: 2, malformed: 1, hellos_refused: 1, ..TrafficInfo::default() };
+        assert!(
+            client
+                .try_connect(&scene.server, Options::GO)
+                .await
+                .is_err()
+        );
+        let expected = TrafficInfo {
+            channels_opened: 1,
+            channels: 1,
+            hellos_missing: 2,
+            malformed: 1,
+            hellos_refused: 1,
+            ..TrafficInfo::default()
+        };
         settled(&scene, expected);
         first.send_bytes(&[0xff; 64]).await.unwrap();
-        settled(&scene, TrafficInfo { malformed: 2, channels: 0, channels_closed: 1, ..expected });
+        settled(
+            &scene,
+            TrafficInfo {
+                malformed: 2,
+                channels: 0,
+                channels_closed: 1,
+                ..expected
+            },
+        );
         let second = scene.client.connect(&scene.server, Options::GO).await;
         second.leave().await;
         second.closed().await;
-        settled(&scene, TrafficInfo { malformed: 2, channels: 0, channels_opened: 2, channels_closed: 2, ..expected });
+        settled(
+            &scene,
+            TrafficInfo {
+                malformed: 2,
+                channels: 0,
+                channels_opened: 2,
+                channels_closed: 2,
+                ..expected
+            },
+        );
     });
 }
 
@@ -80,8 +119,17 @@ fn binds_dials_and_bytes_are_counted() {
         });
         refused.err().unwrap();
         client.sdk.dial("no session").await.err().unwrap();
-        client.sdk.dial_with(&dial, |connect| connect.bytes(key::INSTANCE, b"nobody")).await.err().unwrap();
-        client.sdk.ask(Builder::new(kind::CONNECT).body(dial.as_bytes())).await.unwrap();
+        client
+            .sdk
+            .dial_with(&dial, |connect| connect.bytes(key::INSTANCE, b"nobody"))
+            .await
+            .err()
+            .unwrap();
+        client
+            .sdk
+            .ask(Builder::new(kind::CONNECT).body(dial.as_bytes()))
+            .await
+            .unwrap();
         (expected.dials_failed, expected.dials_refused) = (3, 1);
         settled(&scene, expected);
         listener.sdk.host("no session").await.err().unwrap();
@@ -94,9 +142,22 @@ fn binds_dials_and_bytes_are_counted() {
         listener.unbind().await.unwrap();
         (expected.binds, expected.binds_ended) = (0, 1);
         settled(&scene, expected);
-        let shown = scene.server.admin.at(Base::Overkeep).get("/traffic").expect(200);
+        let shown = scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .get("/traffic")
+            .expect(200);
         let of = |name: &str| shown.data()[name].as_u64().unwrap();
-        assert_eq!((of("clientBytes"), of("hostBytes"), of("dialsFailed"), of("channels")), (1000, 300, 3, 2));
+        assert_eq!(
+            (
+                of("clientBytes"),
+                of("hostBytes"),
+                of("dialsFailed"),
+                of("channels")
+            ),
+            (1000, 300, 3, 2)
+        );
     });
 }
 
@@ -113,7 +174,10 @@ fn pauses_of_readers_are_counted() {
         });
         assert!(soon(|| scene.server.router().traffic().reader_pauses > 0));
         let traffic = scene.server.router().traffic();
-        assert!(traffic.queued_bytes > 0 && traffic.cut_off == 0, "{traffic:?}");
+        assert!(
+            traffic.queued_bytes > 0 && traffic.cut_off == 0,
+            "{traffic:?}"
+        );
         sending.abort();
     });
 }
@@ -121,7 +185,10 @@ fn pauses_of_readers_are_counted() {
 /// The entries of a list, and whether it was streamed in chunks.
 fn entries_of(scene: &Scene, base: Base, path: &str) -> (bool, Vec<Value>) {
     let answer = scene.server.admin.at(base).get(path).expect(200);
-    (answer.header("content-length").is_empty(), answer.data().as_array().unwrap().clone())
+    (
+        answer.header("content-length").is_empty(),
+        answer.data().as_array().unwrap().clone(),
+    )
 }
 
 #[test]
@@ -129,10 +196,19 @@ fn lists_of_circuits_come_in_parts() {
     let mut scene = Scene::new();
     let long = "x".repeat(3000);
     scene.client = Member::new(&scene.server, &long);
-    scene.service = scene.server.service(&fresh(&long), json!({ "encryptionRequired": false }));
-    let (host, client) = (format!("@{}", scene.host.id), format!("@{}", scene.client.id));
-    scene.server.service_policy("Bind", &[&host], &[&format!("@{}", scene.service)]);
-    scene.server.service_policy("Dial", &[&client], &[&format!("@{}", scene.service)]);
+    scene.service = scene
+        .server
+        .service(&fresh(&long), json!({ "encryptionRequired": false }));
+    let (host, client) = (
+        format!("@{}", scene.host.id),
+        format!("@{}", scene.client.id),
+    );
+    scene
+        .server
+        .service_policy("Bind", &[&host], &[&format!("@{}", scene.service)]);
+    scene
+        .server
+        .service_policy("Dial", &[&client], &[&format!("@{}", scene.service)]);
     run(async {
         let mut listener = scene.hosted(Options::GO).await;
         let (mut ends, token) = (Vec::new(), scene.client.session(&scene.service, "Dial"));
@@ -142,16 +218,29 @@ fn lists_of_circuits_come_in_parts() {
             ends.push((client.unwrap(), host));
         }
         let sorted = "sort=client.channelId%20desc&";
-        for (base, path) in [(Base::Overkeep, "/circuits?"), (Base::Overkeep, &format!("/circuits?{sorted}")), (Base::Fabric, "/circuits?")]
-        {
+        for (base, path) in [
+            (Base::Overkeep, "/circuits?"),
+            (Base::Overkeep, &format!("/circuits?{sorted}")),
+            (Base::Fabric, "/circuits?"),
+        ] {
             let (is_streamed, circuits) = entries_of(&scene, base, &format!("{path}limit=-1"));
-            assert!(is_streamed && circuits.len() == 100, "{path}: {} circuits", circuits.len());
-            let pages: Vec<Value> =
-                (0..100).step_by(30).flat_map(|at| entries_of(&scene, base, &format!("{path}limit=30&offset={at}")).1).collect();
+            assert!(
+                is_streamed && circuits.len() == 100,
+                "{path}: {} circuits",
+                circuits.len()
+            );
+            let pages: Vec<Value> = (0..100)
+                .step_by(30)
+                .flat_map(|at| entries_of(&scene, base, &format!("{path}limit=30&offset={at}")).1)
+                .collect();
             assert_eq!(pages, circuits, "{path}");
         }
         let (is_streamed, channels) = entries_of(&scene, Base::Overkeep, "/channels?limit=-1");
-        assert!(is_streamed && channels.len() == 101, "{} channels", channels.len());
+        assert!(
+            is_streamed && channels.len() == 101,
+            "{} channels",
+            channels.len()
+        );
         drop(ends);
     });
 }
@@ -162,20 +251,52 @@ fn connected_identities_and_routers_are_listed() {
     run(async {
         let _first = scene.client.connect(&scene.server, Options::GO).await;
         let _second = scene.client.connect(&scene.server, Options::GO).await;
-        let name = scene.server.admin.get(&format!("/identities/{}", scene.client.id)).expect(200).data()["name"].clone();
-        let json = |words: &[&str]| serde_json::from_str::<Value>(&on_host(&scene.server, words).good()).unwrap();
+        let name = scene
+            .server
+            .admin
+            .get(&format!("/identities/{}", scene.client.id))
+            .expect(200)
+            .data()["name"]
+            .clone();
+        let json = |words: &[&str]| {
+            serde_json::from_str::<Value>(&on_host(&scene.server, words).good()).unwrap()
+        };
         let online = json(&["online", "--filter", "kind = \"identity\"", "-o", "json"]);
         assert_eq!(online.as_array().unwrap().len(), 2, "{online}");
         for one in online.as_array().unwrap() {
-            assert_eq!((&one["name"], &one["recordId"], &one["kind"]), (&name, &json!(scene.client.id), &json!("identity")));
-            assert!(one["address"].is_string() && one["since"].is_string(), "{one}");
+            assert_eq!(
+                (&one["name"], &one["recordId"], &one["kind"]),
+                (&name, &json!(scene.client.id), &json!("identity"))
+            );
+            assert!(
+                one["address"].is_string() && one["since"].is_string(),
+                "{one}"
+            );
         }
-        let routers = json(&["list", "online", "--filter", "kind != \"identity\"", "-o", "json"]);
-        assert_eq!((&routers[0]["name"], &routers[0]["kind"], &routers[1]), (&json!("built-in"), &json!("edge-router"), &Value::Null));
+        let routers = json(&[
+            "list",
+            "online",
+            "--filter",
+            "kind != \"identity\"",
+            "-o",
+            "json",
+        ]);
+        assert_eq!(
+            (&routers[0]["name"], &routers[0]["kind"], &routers[1]),
+            (&json!("built-in"), &json!("edge-router"), &Value::Null)
+        );
         let table = on_host(&scene.server, &["sessions"]).good();
         let token = scene.server.admin.token.clone().unwrap();
         let head = table.lines().next().unwrap();
-        assert!(head.contains("IDENTITY") && head.contains("LAST-ACTIVITY-AT") && table.contains(name.as_str().unwrap()), "{table}");
-        assert!(!head.contains("TOKEN") && !table.contains(&token), "{table}");
+        assert!(
+            head.contains("IDENTITY")
+                && head.contains("LAST-ACTIVITY-AT")
+                && table.contains(name.as_str().unwrap()),
+            "{table}"
+        );
+        assert!(
+            !head.contains("TOKEN") && !table.contains(&token),
+            "{table}"
+        );
     });
 }

@@ -1,4 +1,5 @@
-//! Whatever a peer sends or does, other connections are not affected and nothing of the peer remains.
+//! Whatever a peer sends or does, other connections are not affected and nothing of the peer
+//! remains.
 
 use bytes::BytesMut;
 use overkeep::testing::{
@@ -17,21 +18,27 @@ use crate::harness::{Rng, fresh};
 /// A message of a random type with random headers, some of them valid.
 fn random_message(rng: &mut Rng, token: &str) -> Frame {
     let types = [
-        0, 1, 2, 3, 4, 5, 1100, 1101, 1102, 1103, 60783, 60784, 60785, 60786, 60787, 60788, 60789, 60790, 60791, 60794, 60795, 60796,
-        60797, 60800,
+        0, 1, 2, 3, 4, 5, 1100, 1101, 1102, 1103, 60783, 60784, 60785, 60786, 60787, 60788, 60789,
+        60790, 60791, 60794, 60795, 60796, 60797, 60800,
     ];
     let mut builder = Builder::new(types[rng.below(types.len())]);
-    let keys =
-        [0, 1, 2, 9, 128, 1000, 1001, 1003, 1004, 1005, 1006, 1007, 1010, 1011, 1012, 1013, 1016, 1019, 1021, 1024, 1027, 1028, 2256, 2258];
+    let keys = [
+        0, 1, 2, 9, 128, 1000, 1001, 1003, 1004, 1005, 1006, 1007, 1010, 1011, 1012, 1013, 1016,
+        1019, 1021, 1024, 1027, 1028, 2256, 2258,
+    ];
     let first = rng.below(keys.len());
     for step in 0..rng.below(6) {
         let key = keys[(first + step * 5) % keys.len()];
-        let value: Vec<u8> = (0..[0, 1, 2, 4, 4, 4, 8, 200][rng.below(8)]).map(|_| u8::try_from(rng.below(4)).unwrap()).collect();
+        let value: Vec<u8> = (0..[0, 1, 2, 4, 4, 4, 8, 200][rng.below(8)])
+            .map(|_| u8::try_from(rng.below(4)).unwrap())
+            .collect();
         builder = builder.bytes(key, &value);
     }
     let body: Vec<u8> = match rng.below(3) {
         0 => token.as_bytes().to_vec(),
-        1 => (0..rng.below(40)).map(|_| u8::try_from(rng.below(256)).unwrap()).collect(),
+        1 => (0..rng.below(40))
+            .map(|_| u8::try_from(rng.below(256)).unwrap())
+            .collect(),
         _ => vec![1; rng.below(70_000)],
     };
     builder.body(&body)
@@ -41,9 +48,20 @@ fn random_message(rng: &mut Rng, token: &str) -> Frame {
 fn random_messages_harm_nobody_else() {
     let scene = Scene::new();
     let stranger = Member::new(&scene.server, "stranger");
-    scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
-    scene.server.service_policy("Bind", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
-    let tokens = [stranger.session(&scene.service, "Dial"), stranger.session(&scene.service, "Bind")];
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", stranger.id)],
+        &[&format!("@{}", scene.service)],
+    );
+    scene.server.service_policy(
+        "Bind",
+        &[&format!("@{}", stranger.id)],
+        &[&format!("@{}", scene.service)],
+    );
+    let tokens = [
+        stranger.session(&scene.service, "Dial"),
+        stranger.session(&scene.service, "Bind"),
+    ];
     // Both ends stay open until the last assertion.
     let _ends = run(async {
         let (mut client, mut host, listener) = scene.connected(Options::GO).await;
@@ -58,7 +76,9 @@ fn random_messages_harm_nobody_else() {
                 }
             }
             if rng.below(2) == 0 {
-                let garbage: Vec<u8> = (0..rng.below(300)).map(|_| u8::try_from(rng.below(256)).unwrap()).collect();
+                let garbage: Vec<u8> = (0..rng.below(300))
+                    .map(|_| u8::try_from(rng.below(256)).unwrap())
+                    .collect();
                 let _ = sdk.send_bytes(&garbage).await;
             }
             sdk.leave().await;
@@ -70,9 +90,23 @@ fn random_messages_harm_nobody_else() {
         (client, host)
     });
     let router = scene.server.router();
-    assert!(soon(|| router.channels().len() == 2 && router.circuits().len() == 1), "{:?}", router.channels());
-    assert!(soon(|| router.queued_bytes() == 0), "{}", router.queued_bytes());
-    assert!(soon(|| scene.server.admin.get("/terminators").expect(200).total() == 1));
+    assert!(
+        soon(|| router.channels().len() == 2 && router.circuits().len() == 1),
+        "{:?}",
+        router.channels()
+    );
+    assert!(
+        soon(|| router.queued_bytes() == 0),
+        "{}",
+        router.queued_bytes()
+    );
+    assert!(soon(|| scene
+        .server
+        .admin
+        .get("/terminators")
+        .expect(200)
+        .total()
+        == 1));
 }
 
 #[test]
@@ -81,9 +115,29 @@ fn invalid_bytes_close_the_connection() {
     run(async {
         let bad = [
             BytesMut::from(&b"\x03\x06\x09\x0d"[..]),
-            BytesMut::from(&[&b"\x03\x06\x09\x0c"[..], &[0; 8], &(-1_i32).to_le_bytes(), &[0; 4]].concat()[..]),
-            BytesMut::from(&[&b"\x03\x06\x09\x0c"[..], &[0; 8], &(1_i32 << 20).to_le_bytes(), &[0; 4]].concat()[..]),
-            Builder::new(1).flag(7, true).flag(7, true).empty().into_bytes(),
+            BytesMut::from(
+                &[
+                    &b"\x03\x06\x09\x0c"[..],
+                    &[0; 8],
+                    &(-1_i32).to_le_bytes(),
+                    &[0; 4],
+                ]
+                .concat()[..],
+            ),
+            BytesMut::from(
+                &[
+                    &b"\x03\x06\x09\x0c"[..],
+                    &[0; 8],
+                    &(1_i32 << 20).to_le_bytes(),
+                    &[0; 4],
+                ]
+                .concat()[..],
+            ),
+            Builder::new(1)
+                .flag(7, true)
+                .flag(7, true)
+                .empty()
+                .into_bytes(),
         ];
         for bytes in bad {
             let mut listener = scene.hosted(Options::GO).await;
@@ -108,9 +162,16 @@ fn killed_peers_leave_nothing() {
     run(async {
         for client_dies in [true, false] {
             let (client, host, listener) = scene.connected(Options::GO).await;
-            let (dying, mut other) = if client_dies { (client, host) } else { (host, client) };
+            let (dying, mut other) = if client_dies {
+                (client, host)
+            } else {
+                (host, client)
+            };
             // In the middle of a message.
-            let message = Builder::new(kind::DATA).u32(key::CONNECTION, dying.id).body(&[1; 100_000]).into_bytes();
+            let message = Builder::new(kind::DATA)
+                .u32(key::CONNECTION, dying.id)
+                .body(&[1; 100_000])
+                .into_bytes();
             dying.sdk.send_bytes(&message[..50_000]).await.unwrap();
             dying.sdk.leave().await;
             other.ended().await;
@@ -119,15 +180,25 @@ fn killed_peers_leave_nothing() {
         }
     });
     let router = scene.server.router();
-    assert!(soon(|| router.channels().is_empty() && router.circuits().is_empty() && router.queued_bytes() == 0));
-    assert!(soon(|| scene.server.admin.get("/terminators").expect(200).total() == 0));
+    assert!(soon(|| router.channels().is_empty()
+        && router.circuits().is_empty()
+        && router.queued_bytes() == 0));
+    assert!(soon(|| scene
+        .server
+        .admin
+        .get("/terminators")
+        .expect(200)
+        .total()
+        == 0));
 }
 
 #[test]
 fn hello_stampede_is_served() {
     const STAMPEDE: usize = 10_000;
     let scene = Scene::new();
-    let members: Vec<_> = (0..20).map(|_| Member::new(&scene.server, "member")).collect();
+    let members: Vec<_> = (0..20)
+        .map(|_| Member::new(&scene.server, "member"))
+        .collect();
     let name = fresh("user");
     scene.server.user(&name, json!({}));
     run(async {
@@ -135,8 +206,20 @@ fn hello_stampede_is_served() {
             .map(|number| {
                 let member = members[number % members.len()].clone();
                 let (stream, theirs) = tokio::io::duplex(4096);
-                scene.server.router().serve(theirs, ChannelPeer { address: None, leaf: Some(member.leaf.clone()) }).unwrap();
-                tokio::spawn(async move { super::sdk::Sdk::connect(stream, member.token(), Options::GO).await })
+                scene
+                    .server
+                    .router()
+                    .serve(
+                        theirs,
+                        ChannelPeer {
+                            address: None,
+                            leaf: Some(member.leaf.clone()),
+                        },
+                    )
+                    .unwrap();
+                tokio::spawn(async move {
+                    super::sdk::Sdk::connect(stream, member.token(), Options::GO).await
+                })
             })
             .collect();
         // Log-ins meanwhile.
@@ -147,10 +230,13 @@ fn hello_stampede_is_served() {
         for (number, one) in connecting.into_iter().enumerate() {
             open.push(match one.await.unwrap() {
                 Ok(sdk) => sdk,
-                // A hello that takes too long on a busy machine is refused, and the client comes back.
+                // A hello that takes too long on a busy machine is refused, and the client comes
+                // back.
                 Err(_) => {
                     returned += 1;
-                    members[number % members.len()].connect(&scene.server, Options::GO).await
+                    members[number % members.len()]
+                        .connect(&scene.server, Options::GO)
+                        .await
                 }
             });
         }
@@ -198,7 +284,10 @@ fn peers_return_after_a_kill() {
         let (client, mut host) = tokio::join!(dialler.dial(&token), listener.accept());
         client.unwrap().send(b"back").await;
         assert_eq!(host.data().await, b"back");
-        assert_eq!(again.server.admin.get("/terminators").expect(200).total(), 1);
+        assert_eq!(
+            again.server.admin.get("/terminators").expect(200).total(),
+            1
+        );
     });
 }
 
@@ -208,7 +297,9 @@ fn odd_replies_are_harmless() {
     run(async {
         let sdk = scene.client.connect(&scene.server, Options::GO).await;
         for number in [i32::MIN, -1, 0, 1, i32::MAX] {
-            let frame = Builder::new(kind::DIAL_SUCCESS).i32(common::REPLY_FOR, number).body(&u32::MAX.to_le_bytes());
+            let frame = Builder::new(kind::DIAL_SUCCESS)
+                .i32(common::REPLY_FOR, number)
+                .body(&u32::MAX.to_le_bytes());
             sdk.send(frame).await.unwrap();
             let mut ping = Builder::new(content::PING).empty();
             ping.set_sequence(number);
@@ -216,6 +307,9 @@ fn odd_replies_are_harmless() {
         }
         assert!(sdk.ask(Builder::new(content::PING).empty()).await.is_some());
     });
-    let none = scene.server.admin.post("/edge-routers/built-in/re-enroll", json!({}));
+    let none = scene
+        .server
+        .admin
+        .post("/edge-routers/built-in/re-enroll", json!({}));
     assert_ne!(none.status, 200);
 }

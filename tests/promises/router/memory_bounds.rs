@@ -31,11 +31,30 @@ pub async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::H
 }
 
 /// A circuit to another service between new channels of two identities.
-pub async fn between(scene: &Scene, from: &Member, host: &Member) -> (Conn, Conn, super::sdk::Host) {
-    let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
-    scene.server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
-    scene.server.service_policy("Dial", &[&format!("@{}", from.id)], &[&format!("@{service}")]);
-    let mut listener = host.connect(&scene.server, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
+pub async fn between(
+    scene: &Scene,
+    from: &Member,
+    host: &Member,
+) -> (Conn, Conn, super::sdk::Host) {
+    let service = scene
+        .server
+        .service(&fresh("service"), json!({ "encryptionRequired": false }));
+    scene.server.service_policy(
+        "Bind",
+        &[&format!("@{}", host.id)],
+        &[&format!("@{service}")],
+    );
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", from.id)],
+        &[&format!("@{service}")],
+    );
+    let mut listener = host
+        .connect(&scene.server, Options::GO)
+        .await
+        .host(&host.session(&service, "Bind"))
+        .await
+        .unwrap();
     let sdk = from.connect(&scene.server, Options::GO).await;
     let token = from.session(&service, "Dial");
     let (client, host) = tokio::join!(sdk.dial(&token), listener.accept());
@@ -65,10 +84,17 @@ fn slow_host_slows_no_other_channel() {
         }
         assert!(!sending.is_finished(), "the sender waits for its host");
         // The queue, and what the writer holds.
-        assert!(scene.server.router().queued_bytes() <= (64 + 80) << 10, "{}", scene.server.router().queued_bytes());
+        assert!(
+            scene.server.router().queued_bytes() <= (64 + 80) << 10,
+            "{}",
+            scene.server.router().queued_bytes()
+        );
         stalled_host.sdk.resume();
         for number in 0..400_u32 {
-            assert_eq!(stalled_host.data().await, number.to_le_bytes().repeat(PART / 4));
+            assert_eq!(
+                stalled_host.data().await,
+                number.to_le_bytes().repeat(PART / 4)
+            );
         }
         assert_eq!(stalled_host.rest().await, b"");
         drop(sending.await.unwrap());
@@ -83,11 +109,26 @@ fn unread_connection_leaves_its_channel_working() {
         let (stalled, stalled_host, _listener) = scene.connected(Options::GO).await;
         stalled_host.sdk.pause();
         // On the same channel of the client, to another host.
-        let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
+        let service = scene
+            .server
+            .service(&fresh("service"), json!({ "encryptionRequired": false }));
         let other = Member::new(&scene.server, "other");
-        scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{service}")]);
-        scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{service}")]);
-        let mut listener = other.connect(&scene.server, Options::GO).await.host(&other.session(&service, "Bind")).await.unwrap();
+        scene.server.service_policy(
+            "Bind",
+            &[&format!("@{}", other.id)],
+            &[&format!("@{service}")],
+        );
+        scene.server.service_policy(
+            "Dial",
+            &[&format!("@{}", scene.client.id)],
+            &[&format!("@{service}")],
+        );
+        let mut listener = other
+            .connect(&scene.server, Options::GO)
+            .await
+            .host(&other.session(&service, "Bind"))
+            .await
+            .unwrap();
         let token = scene.client.session(&service, "Dial");
         let (client, mut host) = tokio::join!(stalled.sdk.dial(&token), listener.accept());
         let client = client.unwrap();
@@ -99,7 +140,13 @@ fn unread_connection_leaves_its_channel_working() {
             client.send(b"passes").await;
             assert_eq!(host.data().await, b"passes");
         }
-        assert!(client.sdk.ask(Builder::new(content::PING).empty()).await.is_some());
+        assert!(
+            client
+                .sdk
+                .ask(Builder::new(content::PING).empty())
+                .await
+                .is_some()
+        );
     });
 }
 
@@ -110,7 +157,14 @@ fn stalled_circuits_stay_within_bounds() {
         let mut stalled = Vec::new();
         for _ in 0..5 {
             let (first, host, mut listener) = another(&scene, &scene.client).await;
-            let service = scene.server.router().circuits().last().unwrap().service_id.clone();
+            let service = scene
+                .server
+                .router()
+                .circuits()
+                .last()
+                .unwrap()
+                .service_id
+                .clone();
             let token = scene.client.session(&service, "Dial");
             let mut circuits = vec![(first, host)];
             for _ in 0..199 {
@@ -142,12 +196,20 @@ fn stalled_circuits_stay_within_bounds() {
             listeners.push(listener);
         }
         let router = scene.server.router();
-        assert!(soon(|| router.queued_bytes() > 4 << 20), "{}", router.queued_bytes());
+        assert!(
+            soon(|| router.queued_bytes() > 4 << 20),
+            "{}",
+            router.queued_bytes()
+        );
         let (client, mut host, _listener) = another(&scene, &scene.host).await;
         for _ in 0..100 {
             client.send(&[1; PART]).await;
             assert_eq!(host.data().await.len(), PART);
-            assert!(router.queued_bytes() <= (8 << 20) + (1 << 20), "{}", router.queued_bytes());
+            assert!(
+                router.queued_bytes() <= (8 << 20) + (1 << 20),
+                "{}",
+                router.queued_bytes()
+            );
         }
         assert!(router.circuits().len() >= 1000);
         sending.iter().for_each(tokio::task::JoinHandle::abort);
@@ -174,7 +236,11 @@ fn full_memory_cuts_off_stalled_peers() {
             }));
             hosts.push((host, listener));
         }
-        assert!(soon(|| router.queued_bytes() > 7 << 20), "{}", router.queued_bytes());
+        assert!(
+            soon(|| router.queued_bytes() > 7 << 20),
+            "{}",
+            router.queued_bytes()
+        );
         assert_eq!(router.traffic().cut_off, 0);
         let waiting = tokio::spawn(async move {
             large.send(&part).await;
@@ -184,10 +250,21 @@ fn full_memory_cuts_off_stalled_peers() {
         while router.traffic().cut_off == 0 {
             quick.send(b"ping").await;
             assert_eq!(quick_host.data().await, b"ping");
-            assert!(router.queued_bytes() <= (8 << 20) + (64 << 10), "{}", router.queued_bytes());
+            assert!(
+                router.queued_bytes() <= (8 << 20) + (64 << 10),
+                "{}",
+                router.queued_bytes()
+            );
         }
-        assert_eq!(large_host.data().await.len(), 1900 << 10, "the message waited until there was room");
-        assert!(router.channels().len() < 14, "the channel of a host that did not read is closed");
+        assert_eq!(
+            large_host.data().await.len(),
+            1900 << 10,
+            "the message waited until there was room"
+        );
+        assert!(
+            router.channels().len() < 14,
+            "the channel of a host that did not read is closed"
+        );
         drop((waiting.await.unwrap(), sending));
     });
 }
@@ -203,7 +280,14 @@ fn message_beyond_memory_ends_its_circuit() {
         client.send(&vec![1; 5 << 20]).await;
         assert_eq!(client.ended().await.text, "a message is too long");
         assert_eq!(host.ended().await.text, "a message is too long");
-        assert!(client.sdk.ask(Builder::new(content::PING).empty()).await.is_some(), "the channel stays open");
+        assert!(
+            client
+                .sdk
+                .ask(Builder::new(content::PING).empty())
+                .await
+                .is_some(),
+            "the channel stays open"
+        );
     });
 }
 
@@ -216,7 +300,15 @@ fn non_reading_peer_waits() {
         asking.pause();
         let flood = tokio::spawn(async move {
             for _ in 0..100_000 {
-                if asking.send(Builder::new(content::LATENCY).bytes(128, &[1; 1000]).empty()).await.is_err() {
+                if asking
+                    .send(
+                        Builder::new(content::LATENCY)
+                            .bytes(128, &[1; 1000])
+                            .empty(),
+                    )
+                    .await
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -227,7 +319,11 @@ fn non_reading_peer_waits() {
             host.send(b"pong").await;
             client.data().await;
         }
-        assert!(scene.server.router().queued_bytes() < 256 << 10, "{}", scene.server.router().queued_bytes());
+        assert!(
+            scene.server.router().queued_bytes() < 256 << 10,
+            "{}",
+            scene.server.router().queued_bytes()
+        );
         flood.abort();
     });
 }
@@ -237,7 +333,8 @@ fn bulk_data_yields_to_small_messages() {
     let scene = Scene::new();
     run(async {
         let (bulk, mut bulk_host, mut listener) = scene.connected(Options::GO).await;
-        // Both circuits end on the same channel of the host; the small one comes from another channel.
+        // Both circuits end on the same channel of the host; the small one comes from another
+        // channel.
         let sdk = scene.client.connect(&scene.server, Options::GO).await;
         let token = scene.client.session(&scene.service, "Dial");
         let (small, mut small_host) = tokio::join!(sdk.dial(&token), listener.accept());
@@ -253,7 +350,9 @@ fn bulk_data_yields_to_small_messages() {
         });
         let drain = tokio::spawn(async move {
             let mut received = 0_usize;
-            while let Ok(Some(_)) = tokio::time::timeout(Duration::from_secs(1), bulk_host.messages()).await {
+            while let Ok(Some(_)) =
+                tokio::time::timeout(Duration::from_secs(1), bulk_host.messages()).await
+            {
                 received += 1;
             }
             received

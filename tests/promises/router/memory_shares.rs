@@ -1,4 +1,5 @@
-//! One identity cannot use up the memory that all identities share, and who has most is cut off first.
+//! One identity cannot use up the memory that all identities share, and who has most is cut off
+//! first.
 
 use std::time::Duration;
 
@@ -25,7 +26,11 @@ fn fill(client: Conn, bytes: usize) -> tokio::task::JoinHandle<()> {
 }
 
 fn is_open(server: &TestServer, identity: &str) -> bool {
-    server.router().channels().iter().any(|channel| channel.identity_id == identity)
+    server
+        .router()
+        .channels()
+        .iter()
+        .any(|channel| channel.identity_id == identity)
 }
 
 #[test]
@@ -42,11 +47,16 @@ fn one_identity_leaves_memory_to_others() {
             ends.push((host, listener));
         }
         assert!(soon(|| router.traffic().reader_pauses >= 2));
-        let (quick, mut quick_host, _listener) = another(&scene, &Member::new(&scene.server, "quick")).await;
+        let (quick, mut quick_host, _listener) =
+            another(&scene, &Member::new(&scene.server, "quick")).await;
         for _ in 0..100 {
             quick.send(&[1; 32 << 10]).await;
             assert_eq!(quick_host.data().await.len(), 32 << 10);
-            assert!(router.queued_bytes() <= 3 * MIB, "a third of all, and short messages: {}", router.queued_bytes());
+            assert!(
+                router.queued_bytes() <= 3 * MIB,
+                "a third of all, and short messages: {}",
+                router.queued_bytes()
+            );
         }
         quick.send(&vec![1; LONG]).await;
         assert_eq!(quick_host.data().await.len(), LONG);
@@ -73,7 +83,8 @@ fn who_has_most_is_cut_off() {
         let modest_bytes = router.queued_bytes();
         assert!((100 << 10..MIB).contains(&modest_bytes), "{modest_bytes}");
         for _ in 0..6 {
-            let (client, host, listener) = another(&scene, &Member::new(&scene.server, "client")).await;
+            let (client, host, listener) =
+                another(&scene, &Member::new(&scene.server, "client")).await;
             host.sdk.pause();
             sending.push(fill(client, LONG));
             ends.push((host, listener));
@@ -88,8 +99,13 @@ fn who_has_most_is_cut_off() {
 /// Sends the first part of a message that is not relayed.
 async fn begin(scene: &Scene, from: &Member) -> super::sdk::Sdk {
     let sdk = from.connect(&scene.server, Options::GO).await;
-    let message = Builder::new(kind::CONNECT).u32(key::CONNECTION, 1).bytes(key::APP_DATA, &[0; 60 << 10]).body(&[0; 60 << 10]);
-    sdk.send_bytes(&message.as_bytes()[..40 << 10]).await.unwrap();
+    let message = Builder::new(kind::CONNECT)
+        .u32(key::CONNECTION, 1)
+        .bytes(key::APP_DATA, &[0; 60 << 10])
+        .body(&[0; 60 << 10]);
+    sdk.send_bytes(&message.as_bytes()[..40 << 10])
+        .await
+        .unwrap();
     sdk
 }
 
@@ -101,23 +117,36 @@ fn unfinished_messages_count() {
         let mut open = Vec::new();
         for number in 1..=20 {
             open.push(begin(&scene, &scene.client).await);
-            assert!(soon(|| router.queued_bytes() >= number * (120 << 10)), "{number}: {}", router.queued_bytes());
+            assert!(
+                soon(|| router.queued_bytes() >= number * (120 << 10)),
+                "{number}: {}",
+                router.queued_bytes()
+            );
         }
         // Those that have no room any more wait, and others are not held up.
         for _ in 0..20 {
             open.push(begin(&scene, &scene.client).await);
         }
         assert!(soon(|| router.traffic().reader_pauses >= 15));
-        let (quick, mut quick_host, _listener) = another(&scene, &Member::new(&scene.server, "quick")).await;
+        let (quick, mut quick_host, _listener) =
+            another(&scene, &Member::new(&scene.server, "quick")).await;
         for _ in 0..20 {
             quick.send(&[1; 32 << 10]).await;
             assert_eq!(quick_host.data().await.len(), 32 << 10);
-            assert!(router.queued_bytes() <= 3 * MIB, "{}", router.queued_bytes());
+            assert!(
+                router.queued_bytes() <= 3 * MIB,
+                "{}",
+                router.queued_bytes()
+            );
         }
         assert!(is_open(&scene.server, &scene.client.id));
         for sdk in open {
             sdk.leave().await;
         }
-        assert!(soon(|| router.queued_bytes() == 0), "{}", router.queued_bytes());
+        assert!(
+            soon(|| router.queued_bytes() == 0),
+            "{}",
+            router.queued_bytes()
+        );
     });
 }

@@ -22,8 +22,20 @@ pub struct Person {
 impl Person {
     pub fn new(server: &TestServer, options: Options, role: &str) -> Self {
         let member = Member::new(server, "person");
-        server.admin.patch(&format!("/identities/{}", member.id), json!({ "roleAttributes": [role] })).expect(200);
-        Self { member, channel: None, options, is_disabled: false, logins: 0 }
+        server
+            .admin
+            .patch(
+                &format!("/identities/{}", member.id),
+                json!({ "roleAttributes": [role] }),
+            )
+            .expect(200);
+        Self {
+            member,
+            channel: None,
+            options,
+            is_disabled: false,
+            logins: 0,
+        }
     }
 
     pub fn is_out(&mut self) {
@@ -34,7 +46,10 @@ impl Person {
     /// Its channel, after a new log-in if that is needed.
     pub async fn channel(&mut self, server: &TestServer, check: &str) -> &Sdk {
         if self.is_disabled {
-            server.admin.post(&format!("/identities/{}/enable", self.member.id), json!({})).expect(200);
+            server
+                .admin
+                .post(&format!("/identities/{}/enable", self.member.id), json!({}))
+                .expect(200);
             self.is_disabled = false;
         }
         if self.channel.is_none() {
@@ -49,12 +64,21 @@ impl Person {
 
     /// Reports what the posture check asks for.
     pub fn report(&self, check: &str, domain: &str) {
-        self.member.caller.post("/posture-response", json!({ "id": check, "typeId": "DOMAIN", "domain": domain })).expect(201);
+        self.member
+            .caller
+            .post(
+                "/posture-response",
+                json!({ "id": check, "typeId": "DOMAIN", "domain": domain }),
+            )
+            .expect(201);
     }
 
     /// Asks for a session. Returns its id and token, unless it is refused.
     pub fn session(&self, service: &str, right: &str) -> Option<(String, String)> {
-        let session = self.member.caller.post("/sessions", json!({ "serviceId": service, "type": right }));
+        let session = self
+            .member
+            .caller
+            .post("/sessions", json!({ "serviceId": service, "type": right }));
         let of = |name: &str| session.data()[name].as_str().unwrap().to_owned();
         (session.status == 201).then(|| (of("id"), of("token")))
     }
@@ -65,10 +89,26 @@ pub async fn bystander(server: &TestServer) -> Traffic {
     let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
     let (client, host) = (Member::new(server, "client"), Member::new(server, "host"));
     for (member, right) in [(&client, "Dial"), (&host, "Bind")] {
-        server.service_policy(right, &[&format!("@{}", member.id)], &[&format!("@{service}")]);
+        server.service_policy(
+            right,
+            &[&format!("@{}", member.id)],
+            &[&format!("@{service}")],
+        );
         server.allow_service_over(&member.id, &service, "built-in");
     }
-    let listener = host.connect(server, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
+    let listener = host
+        .connect(server, Options::GO)
+        .await
+        .host(&host.session(&service, "Bind"))
+        .await
+        .unwrap();
     tokio::spawn(listener.echo());
-    Traffic::on(client.connect(server, Options::GO).await.dial(&client.session(&service, "Dial")).await.unwrap())
+    Traffic::on(
+        client
+            .connect(server, Options::GO)
+            .await
+            .dial(&client.session(&service, "Dial"))
+            .await
+            .unwrap(),
+    )
 }

@@ -1,4 +1,5 @@
-//! After any sequence of changes, exactly the allowed circuits and binds are open, and the traffic of every other circuit was undisturbed.
+//! After any sequence of changes, exactly the allowed circuits and binds are open, and the traffic
+//! of every other circuit was undisturbed.
 
 use std::collections::HashMap;
 
@@ -22,8 +23,16 @@ const MAX_OPEN: usize = 16;
 
 /// The four kinds of policies that access depends on, and the members with their roles.
 const POLICIES: [(&str, &str, &[&str]); 4] = [
-    ("/service-policies", "Dial", &["identityRoles", "serviceRoles"]),
-    ("/service-policies", "Bind", &["identityRoles", "serviceRoles"]),
+    (
+        "/service-policies",
+        "Dial",
+        &["identityRoles", "serviceRoles"],
+    ),
+    (
+        "/service-policies",
+        "Bind",
+        &["identityRoles", "serviceRoles"],
+    ),
     ("/edge-router-policies", "", &["identityRoles"]),
     ("/service-edge-router-policies", "", &["serviceRoles"]),
 ];
@@ -33,7 +42,10 @@ const CAUSES: [&[&str]; 12] = [
     &["Dial policy changed", "Dial policy deleted"],
     &["Bind policy changed", "Bind policy deleted"],
     &["edge router policy changed", "edge router policy deleted"],
-    &["service edge router policy changed", "service edge router policy deleted"],
+    &[
+        "service edge router policy changed",
+        "service edge router policy deleted",
+    ],
     &["posture checks of policies changed"],
     &["posture reported"],
     &["roles of an identity changed", "roles of a service changed"],
@@ -88,8 +100,20 @@ fn attributes(rng: &mut Rng) -> Json {
 impl Network<'_> {
     /// Whether an identity may use a service, according to explain.
     fn verdict(&self, person: &Person, service: usize, right: &str) -> bool {
-        let path = format!("/explain?identity={}&service={}&type={right}", encoded(&person.member.id), self.services[service].id);
-        !person.is_disabled && self.server.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
+        let path = format!(
+            "/explain?identity={}&service={}&type={right}",
+            encoded(&person.member.id),
+            self.services[service].id
+        );
+        !person.is_disabled
+            && self
+                .server
+                .admin
+                .at(Base::Overkeep)
+                .get(&path)
+                .expect(200)
+                .data()["verdict"]
+                == true
     }
 
     fn may_bind(&self, service: usize) -> bool {
@@ -97,7 +121,8 @@ impl Network<'_> {
     }
 
     fn may_dial(&self, person: usize, service: usize) -> bool {
-        self.services[service].bound.is_some() && self.verdict(&self.people[person], service, "Dial")
+        self.services[service].bound.is_some()
+            && self.verdict(&self.people[person], service, "Dial")
     }
 
     /// A dialing or a hosting identity, and the service that it hosts.
@@ -118,23 +143,41 @@ impl Network<'_> {
         match rng.below(16) {
             0..=2 => self.add_or_delete_policy(rng),
             3 | 4 => {
-                let (kind, role) = (rng.below(POLICIES.len()), ["#red", "#green", "#all"][rng.below(3)]);
-                self.patch_policies(kind, |body, roles| roles.iter().for_each(|member| body[*member] = json!([role])));
-                ["Dial policy changed", "Bind policy changed", "edge router policy changed", "service edge router policy changed"][kind]
+                let (kind, role) = (
+                    rng.below(POLICIES.len()),
+                    ["#red", "#green", "#all"][rng.below(3)],
+                );
+                self.patch_policies(kind, |body, roles| {
+                    roles
+                        .iter()
+                        .for_each(|member| body[*member] = json!([role]))
+                });
+                [
+                    "Dial policy changed",
+                    "Bind policy changed",
+                    "edge router policy changed",
+                    "service edge router policy changed",
+                ][kind]
             }
             5 => {
                 let checks = [json!([]), json!(["#office"])][rng.below(2)].clone();
-                self.patch_policies(rng.below(2), |body, _| body["postureCheckRoles"] = checks.clone());
+                self.patch_policies(rng.below(2), |body, _| {
+                    body["postureCheckRoles"] = checks.clone()
+                });
                 "posture checks of policies changed"
             }
             6 => {
                 let path = format!("/identities/{}", self.somebody(rng).0.member.id);
-                admin.patch(&path, json!({ "roleAttributes": attributes(rng) })).expect(200);
+                admin
+                    .patch(&path, json!({ "roleAttributes": attributes(rng) }))
+                    .expect(200);
                 "roles of an identity changed"
             }
             7 => {
                 let path = format!("/services/{}", self.services[rng.below(SERVICES)].id);
-                admin.patch(&path, json!({ "roleAttributes": attributes(rng) })).expect(200);
+                admin
+                    .patch(&path, json!({ "roleAttributes": attributes(rng) }))
+                    .expect(200);
                 "roles of a service changed"
             }
             8 if !self.open.is_empty() => self.delete_session(rng),
@@ -150,7 +193,12 @@ impl Network<'_> {
             }
             10 => {
                 let (person, bound) = self.somebody(rng);
-                admin.post(&format!("/identities/{}/disable", person.member.id), json!({ "durationMinutes": 0 })).expect(200);
+                admin
+                    .post(
+                        &format!("/identities/{}/disable", person.member.id),
+                        json!({ "durationMinutes": 0 }),
+                    )
+                    .expect(200);
                 person.is_out();
                 person.is_disabled = true;
                 bound.into_iter().for_each(|bound| *bound = None);
@@ -158,24 +206,35 @@ impl Network<'_> {
             }
             11 => {
                 let (person, bound) = self.somebody(rng);
-                admin.delete(&format!("/identities/{}", person.member.id)).expect(200);
+                admin
+                    .delete(&format!("/identities/{}", person.member.id))
+                    .expect(200);
                 let logins = person.logins + 1;
-                *person = Person { logins, ..Person::new(server, person.options, ["red", "green"][rng.below(2)]) };
+                *person = Person {
+                    logins,
+                    ..Person::new(server, person.options, ["red", "green"][rng.below(2)])
+                };
                 // A new identity is logged in already.
                 bound.into_iter().for_each(|bound| *bound = None);
                 "identity deleted"
             }
             12 if rng.below(2) == 0 => {
                 let service = &mut self.services[rng.below(SERVICES)];
-                admin.delete(&format!("/services/{}", service.id)).expect(200);
-                (service.id, service.bound) = (new_service(server, ["red", "green"][rng.below(2)]), None);
+                admin
+                    .delete(&format!("/services/{}", service.id))
+                    .expect(200);
+                (service.id, service.bound) =
+                    (new_service(server, ["red", "green"][rng.below(2)]), None);
                 "service deleted"
             }
             _ => {
                 let check = self.check.clone();
                 let (person, _) = self.somebody(rng);
                 if person.channel.is_some() {
-                    person.report(&check, ["good.example", "bad.example", "bad.example"][rng.below(3)]);
+                    person.report(
+                        &check,
+                        ["good.example", "bad.example", "bad.example"][rng.below(3)],
+                    );
                 }
                 "posture reported"
             }
@@ -186,12 +245,21 @@ impl Network<'_> {
     fn add_or_delete_policy(&mut self, rng: &mut Rng) -> &'static str {
         let kind = rng.below(POLICIES.len());
         let (path, right, roles) = POLICIES[kind];
-        let of_kind: Vec<usize> = (0..self.policies.len()).filter(|number| self.policies[*number].0 == kind).collect();
+        let of_kind: Vec<usize> = (0..self.policies.len())
+            .filter(|number| self.policies[*number].0 == kind)
+            .collect();
         if of_kind.len() > 1 {
             let (_, id) = self.policies.swap_remove(of_kind[rng.below(of_kind.len())]);
-            self.server.admin.delete(&format!("{path}/{id}")).expect(200);
-            return ["Dial policy deleted", "Bind policy deleted", "edge router policy deleted", "service edge router policy deleted"]
-                [kind];
+            self.server
+                .admin
+                .delete(&format!("{path}/{id}"))
+                .expect(200);
+            return [
+                "Dial policy deleted",
+                "Bind policy deleted",
+                "edge router policy deleted",
+                "service edge router policy deleted",
+            ][kind];
         }
         let mut body = json!({ "name": fresh("policy"), "semantic": "AnyOf" });
         if right.is_empty() {
@@ -199,8 +267,11 @@ impl Network<'_> {
         } else {
             body["type"] = json!(right);
         }
-        roles.iter().for_each(|member| body[*member] = json!([role(rng)]));
-        self.policies.push((kind, self.server.admin.post(path, body).expect(201).id()));
+        roles
+            .iter()
+            .for_each(|member| body[*member] = json!([role(rng)]));
+        self.policies
+            .push((kind, self.server.admin.post(path, body).expect(201).id()));
         "policy created"
     }
 
@@ -210,18 +281,29 @@ impl Network<'_> {
         let mut body = json!({});
         set(&mut body, roles);
         for (_, id) in self.policies.iter().filter(|(of, _)| *of == kind) {
-            self.server.admin.patch(&format!("{path}/{id}"), body.clone()).expect(200);
+            self.server
+                .admin
+                .patch(&format!("{path}/{id}"), body.clone())
+                .expect(200);
         }
     }
 
-    /// Allows everything to everybody with a role or to everybody, with or without the posture check, which everybody then passes.
+    /// Allows everything to everybody with a role or to everybody, with or without the posture
+    /// check, which everybody then passes.
     fn reset_policies(&self, granted: &Json, checks: &Json) {
-        let everybody = self.people.iter().chain(self.services.iter().map(|service| &service.host));
-        everybody.filter(|person| person.channel.is_some()).for_each(|person| person.report(&self.check, "good.example"));
+        let everybody = self
+            .people
+            .iter()
+            .chain(self.services.iter().map(|service| &service.host));
+        everybody
+            .filter(|person| person.channel.is_some())
+            .for_each(|person| person.report(&self.check, "good.example"));
         for (kind, (_, right, _)) in POLICIES.iter().enumerate() {
             self.patch_policies(kind, |body, roles| {
                 body["semantic"] = json!("AnyOf");
-                roles.iter().for_each(|member| body[*member] = granted.clone());
+                roles
+                    .iter()
+                    .for_each(|member| body[*member] = granted.clone());
                 if !right.is_empty() {
                     body["postureCheckRoles"] = checks.clone();
                 }
@@ -233,23 +315,42 @@ impl Network<'_> {
         let of = rng.below(self.open.len());
         let end = rng.below(2);
         let session = self.open[of].sessions[end].clone();
-        self.server.admin.delete(&format!("/sessions/{session}")).expect(200);
+        self.server
+            .admin
+            .delete(&format!("/sessions/{session}"))
+            .expect(200);
         for open in &mut self.open {
             // No session has this id, so that the circuit counts as forbidden.
-            open.sessions.iter_mut().filter(|id| **id == session).for_each(String::clear);
+            open.sessions
+                .iter_mut()
+                .filter(|id| **id == session)
+                .for_each(String::clear);
         }
-        self.services.iter_mut().filter(|service| service.bound.as_ref() == Some(&session)).for_each(|service| service.bound = None);
+        self.services
+            .iter_mut()
+            .filter(|service| service.bound.as_ref() == Some(&session))
+            .for_each(|service| service.bound = None);
         ["session of a client deleted", "session of a host deleted"][end]
     }
 
     /// Binds a service if that is allowed.
     async fn bind(&mut self, service: usize) {
         if self.services[service].bound.is_none() {
-            self.services[service].host.channel(self.server, &self.check).await;
+            self.services[service]
+                .host
+                .channel(self.server, &self.check)
+                .await;
             if self.may_bind(service) {
                 let hosted = &mut self.services[service];
                 let (id, token) = hosted.host.session(&hosted.id, "Bind").unwrap();
-                let host = hosted.host.channel.as_ref().unwrap().host(&token).await.unwrap();
+                let host = hosted
+                    .host
+                    .channel
+                    .as_ref()
+                    .unwrap()
+                    .host(&token)
+                    .await
+                    .unwrap();
                 tokio::spawn(host.echo());
                 hosted.bound = Some(id);
             }
@@ -276,11 +377,19 @@ impl Network<'_> {
         if let Some((id, conn)) = dialed {
             let sessions = [id, self.services[service].bound.clone().unwrap()];
             let ids = (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
-            self.open.push(Open { person, logins: dialler.logins, service, sessions, ids, traffic: Traffic::on(conn) });
+            self.open.push(Open {
+                person,
+                logins: dialler.logins,
+                service,
+                sessions,
+                ids,
+                traffic: Traffic::on(conn),
+            });
         }
     }
 
-    /// Waits until exactly the allowed circuits and binds are left, and looks at the traffic of all.
+    /// Waits until exactly the allowed circuits and binds are left, and looks at the traffic of
+    /// all.
     async fn settle(&mut self, change: &'static str) {
         for service in 0..SERVICES {
             if self.services[service].bound.is_some() && !self.may_bind(service) {
@@ -293,25 +402,53 @@ impl Network<'_> {
             is_bound
                 && self.people[open.person].logins == open.logins
                 && !open.sessions[0].is_empty()
-                && *verdicts.entry((open.person, open.service)).or_insert_with(|| self.may_dial(open.person, open.service))
+                && *verdicts
+                    .entry((open.person, open.service))
+                    .or_insert_with(|| self.may_dial(open.person, open.service))
         };
         let allowed: Vec<bool> = self.open.iter().map(&mut is_allowed).collect();
         let router = self.server.router();
-        let mut expected: Vec<_> =
-            self.open.iter().zip(&allowed).filter(|(_, allowed)| **allowed).map(|(open, _)| open.ids.clone()).collect();
+        let mut expected: Vec<_> = self
+            .open
+            .iter()
+            .zip(&allowed)
+            .filter(|(_, allowed)| **allowed)
+            .map(|(open, _)| open.ids.clone())
+            .collect();
         expected.sort();
         let shown = || {
-            let clients =
-                router.circuits().into_iter().filter(|circuit| self.services.iter().any(|service| service.id == circuit.service_id));
-            let mut ids: Vec<_> =
-                clients.filter_map(|circuit| circuit.client.channel).map(|end| (end.channel_id, end.connection)).collect();
+            let clients = router.circuits().into_iter().filter(|circuit| {
+                self.services
+                    .iter()
+                    .any(|service| service.id == circuit.service_id)
+            });
+            let mut ids: Vec<_> = clients
+                .filter_map(|circuit| circuit.client.channel)
+                .map(|end| (end.channel_id, end.connection))
+                .collect();
             ids.sort();
             ids
         };
-        let binds = self.bystanders + self.services.iter().filter(|service| service.bound.is_some()).count();
-        assert!(soon(|| shown() == expected), "{change}: {:?} instead of {expected:?}", shown());
-        assert!(soon(|| router.traffic().binds == binds as u64), "{change}: {} binds instead of {binds}", router.traffic().binds);
-        assert!(soon(|| router.circuits().len() == expected.len() + self.bystanders), "{change}: a circuit of a deleted service stays");
+        let binds = self.bystanders
+            + self
+                .services
+                .iter()
+                .filter(|service| service.bound.is_some())
+                .count();
+        assert!(
+            soon(|| shown() == expected),
+            "{change}: {:?} instead of {expected:?}",
+            shown()
+        );
+        assert!(
+            soon(|| router.traffic().binds == binds as u64),
+            "{change}: {} binds instead of {binds}",
+            router.traffic().binds
+        );
+        assert!(
+            soon(|| router.circuits().len() == expected.len() + self.bystanders),
+            "{change}: a circuit of a deleted service stays"
+        );
         let mut open = Vec::new();
         for (one, is_allowed) in std::mem::take(&mut self.open).into_iter().zip(allowed) {
             if is_allowed {
@@ -331,7 +468,10 @@ fn role_of(number: usize) -> &'static str {
 }
 
 fn new_service(server: &TestServer, role: &str) -> String {
-    server.service(&fresh("service"), json!({ "encryptionRequired": false, "roleAttributes": [role] }))
+    server.service(
+        &fresh("service"),
+        json!({ "encryptionRequired": false, "roleAttributes": [role] }),
+    )
 }
 
 #[test]
@@ -343,11 +483,20 @@ fn exactly_the_allowed_circuits_are_open() {
             let body = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
             let check = server.admin.post("/posture-checks", body).expect(201).id();
             let bystanders = [bystander(&server).await, bystander(&server).await];
-            let of = |number: usize| if number.is_multiple_of(2) { Options::GO } else { Options::C };
-            let first_policy = |path: &str| server.admin.get(path).expect(200).each("id")[0].to_owned();
+            let of = |number: usize| {
+                if number.is_multiple_of(2) {
+                    Options::GO
+                } else {
+                    Options::C
+                }
+            };
+            let first_policy =
+                |path: &str| server.admin.get(path).expect(200).each("id")[0].to_owned();
             let mut network = Network {
                 server: &server,
-                people: (0..PEOPLE).map(|number| Person::new(&server, of(number), role_of(number))).collect(),
+                people: (0..PEOPLE)
+                    .map(|number| Person::new(&server, of(number), role_of(number)))
+                    .collect(),
                 services: (0..SERVICES)
                     .map(|number| Service {
                         id: new_service(&server, role_of(number)),
@@ -355,19 +504,31 @@ fn exactly_the_allowed_circuits_are_open() {
                         bound: None,
                     })
                     .collect(),
-                policies: vec![(2, first_policy(POLICIES[2].0)), (3, first_policy(POLICIES[3].0))],
+                policies: vec![
+                    (2, first_policy(POLICIES[2].0)),
+                    (3, first_policy(POLICIES[3].0)),
+                ],
                 check,
                 open: Vec::new(),
                 bystanders: bystanders.len(),
                 ended: HashMap::new(),
             };
-            network.policies.push((0, server.service_policy("Dial", &["#all"], &["#all"])));
-            network.policies.push((1, server.service_policy("Bind", &["#all"], &["#all"])));
+            network
+                .policies
+                .push((0, server.service_policy("Dial", &["#all"], &["#all"])));
+            network
+                .policies
+                .push((1, server.service_policy("Bind", &["#all"], &["#all"])));
             let mut rng = Rng::new(seed);
             for step in 0..STEPS {
                 if step % STEPS_PER_RESET == 0 {
                     let number = step / STEPS_PER_RESET;
-                    let granted = [json!(["#all"]), json!(["#red", "#green"]), json!(["#red", "#green"])][number % 3].clone();
+                    let granted = [
+                        json!(["#all"]),
+                        json!(["#red", "#green"]),
+                        json!(["#red", "#green"]),
+                    ][number % 3]
+                        .clone();
                     network.reset_policies(&granted, &[json!([]), json!(["#office"])][number % 2]);
                     network.settle("policies reset").await;
                 }
@@ -386,6 +547,9 @@ fn exactly_the_allowed_circuits_are_open() {
         });
     }
     for causes in CAUSES {
-        assert!(causes.iter().any(|cause| ended.contains_key(cause)), "{causes:?} ended no circuit: {ended:#?}");
+        assert!(
+            causes.iter().any(|cause| ended.contains_key(cause)),
+            "{causes:?} ended no circuit: {ended:#?}"
+        );
     }
 }

@@ -36,16 +36,30 @@ fn relayed_messages_keep_known_headers() {
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
         let message = |id: u32| {
-            let headers = Builder::new(kind::DATA).u32(key::CONNECTION, id).u32(1001, 77);
-            headers.u32(key::FLAGS, 2 | 4 | 8 | 16 | 32).bytes(128, &[5; 16]).body(b"body")
+            let headers = Builder::new(kind::DATA)
+                .u32(key::CONNECTION, id)
+                .u32(1001, 77);
+            headers
+                .u32(key::FLAGS, 2 | 4 | 8 | 16 | 32)
+                .bytes(128, &[5; 16])
+                .body(b"body")
         };
         client.sdk.send(message(client.id)).await.unwrap();
         let received = host.message().await.unwrap();
-        assert_eq!(received.headers().collect::<Vec<_>>(), message(host.id).headers().collect::<Vec<_>>());
-        assert_eq!((received.content_type(), received.body()), (kind::DATA, &b"body"[..]));
+        assert_eq!(
+            received.headers().collect::<Vec<_>>(),
+            message(host.id).headers().collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (received.content_type(), received.body()),
+            (kind::DATA, &b"body"[..])
+        );
         host.sdk.send(message(host.id)).await.unwrap();
         let received = client.message().await.unwrap();
-        assert_eq!(received.headers().collect::<Vec<_>>(), message(client.id).headers().collect::<Vec<_>>());
+        assert_eq!(
+            received.headers().collect::<Vec<_>>(),
+            message(client.id).headers().collect::<Vec<_>>()
+        );
     });
 }
 
@@ -54,7 +68,20 @@ fn messages_arrive_in_order() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;
-        let sizes = [0, 1, 17, 4096, 32_785, 65_535, 65_536, 65_537, 1 << 20, 16, 5 << 20, 3];
+        let sizes = [
+            0,
+            1,
+            17,
+            4096,
+            32_785,
+            65_535,
+            65_536,
+            65_537,
+            1 << 20,
+            16,
+            5 << 20,
+            3,
+        ];
         let sent = sizes.map(|size| vec![u8::try_from(size % 251).unwrap(); size]);
         let sending = {
             let sent = sent.clone();
@@ -203,12 +230,19 @@ fn lost_channel_ends_its_circuits() {
 #[test]
 fn both_ends_may_share_a_channel() {
     let scene = Scene::new();
-    scene.server.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", scene.host.id)],
+        &[&format!("@{}", scene.service)],
+    );
     run(async {
         let host = scene.hosted(Options::GO).await;
         let sdk = host.sdk.clone();
         tokio::spawn(host.echo());
-        let mut conn = sdk.dial(&scene.host.session(&scene.service, "Dial")).await.unwrap();
+        let mut conn = sdk
+            .dial(&scene.host.session(&scene.service, "Dial"))
+            .await
+            .unwrap();
         conn.send(b"to myself").await;
         assert_eq!(conn.data().await, b"to myself");
         conn.finish().await;
@@ -228,16 +262,30 @@ fn circuits_are_listed_and_ended() {
         let router = scene.server.router();
         let shown = router.circuits();
         let circuit = &shown[0];
-        assert_eq!((shown.len(), circuit.service_id.as_str()), (1, scene.service.as_str()));
+        assert_eq!(
+            (shown.len(), circuit.service_id.as_str()),
+            (1, scene.service.as_str())
+        );
         let ends = [&circuit.client, circuit.host.as_ref().unwrap()];
-        assert_eq!(ends.map(|end| end.identity_id.as_str()), [scene.client.id.as_str(), scene.host.id.as_str()]);
-        let sent = ends.map(|end| (end.channel.as_ref().unwrap().connection, end.sent.unwrap().bytes));
+        assert_eq!(
+            ends.map(|end| end.identity_id.as_str()),
+            [scene.client.id.as_str(), scene.host.id.as_str()]
+        );
+        let sent = ends.map(|end| {
+            (
+                end.channel.as_ref().unwrap().connection,
+                end.sent.unwrap().bytes,
+            )
+        });
         assert_eq!(sent, [(client.id, 5), (host.id, 3)]);
         assert_eq!((circuit.routers.len(), circuit.links.len()), (1, 0));
         assert_eq!(router.circuit(&circuit.id).as_ref(), Some(circuit));
         assert!(router.close_circuit(&circuit.id) && !router.close_circuit(&circuit.id));
         for conn in [&mut client, &mut host] {
-            assert_eq!(conn.ended().await.text, "an administrator ended the circuit");
+            assert_eq!(
+                conn.ended().await.text,
+                "an administrator ended the circuit"
+            );
         }
     });
 }
@@ -249,7 +297,12 @@ fn rest_shows_and_ends_circuits() {
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
         // Rates are measured every 10 seconds.
-        let measured = || overkeep.get("/circuits").expect(200).data()[0]["client"]["sentBytesPerSecond"].as_u64().unwrap() > 0;
+        let measured = || {
+            overkeep.get("/circuits").expect(200).data()[0]["client"]["sentBytesPerSecond"]
+                .as_u64()
+                .unwrap()
+                > 0
+        };
         while !measured() {
             for _ in 0..50 {
                 client.send(&[7; 1000]).await;
@@ -259,15 +312,33 @@ fn rest_shows_and_ends_circuits() {
         }
         let shown = overkeep.get("/circuits").expect(200);
         let circuit = &shown.data()[0];
-        assert_eq!((shown.total(), &circuit["service"]["id"]), (1, &json!(scene.service)));
-        let names = [&circuit["client"]["identity"]["name"], &circuit["host"]["identity"]["name"]];
+        assert_eq!(
+            (shown.total(), &circuit["service"]["id"]),
+            (1, &json!(scene.service))
+        );
+        let names = [
+            &circuit["client"]["identity"]["name"],
+            &circuit["host"]["identity"]["name"],
+        ];
         assert_eq!(names, [&json!(scene.client.name), &json!(scene.host.name)]);
-        assert!(circuit["client"]["sentBytes"].as_u64().unwrap() >= 50_000, "{circuit}");
-        assert_eq!((&circuit["host"]["sentBytes"], &circuit["host"]["sentBytesPerSecond"]), (&json!(0), &json!(0)));
+        assert!(
+            circuit["client"]["sentBytes"].as_u64().unwrap() >= 50_000,
+            "{circuit}"
+        );
+        assert_eq!(
+            (
+                &circuit["host"]["sentBytes"],
+                &circuit["host"]["sentBytesPerSecond"]
+            ),
+            (&json!(0), &json!(0))
+        );
         let path = format!("/circuits/{}", circuit["id"].as_str().unwrap());
         overkeep.delete(&path).expect(200);
         for conn in [&mut client, &mut host] {
-            assert_eq!(conn.ended().await.text, "an administrator ended the circuit");
+            assert_eq!(
+                conn.ended().await.text,
+                "an administrator ended the circuit"
+            );
         }
         overkeep.get(&path).refused(404, "NOT_FOUND", "");
     });
@@ -278,9 +349,15 @@ fn close_flags_are_relayed_unread() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;
-        let last = Builder::new(kind::DATA).u32(key::CONNECTION, client.id).u32(key::FLAGS, FIN).body(b"data and end in one");
+        let last = Builder::new(kind::DATA)
+            .u32(key::CONNECTION, client.id)
+            .u32(key::FLAGS, FIN)
+            .body(b"data and end in one");
         client.sdk.send(last).await.unwrap();
         let received = host.message().await.unwrap();
-        assert_eq!((received.u32(key::FLAGS), received.body()), (Some(FIN), &b"data and end in one"[..]));
+        assert_eq!(
+            (received.u32(key::FLAGS), received.body()),
+            (Some(FIN), &b"data and end in one"[..])
+        );
     });
 }

@@ -1,4 +1,5 @@
-//! Loss of access while a thousand circuits and some binds depend on it and a thousand other circuits carry traffic.
+//! Loss of access while a thousand circuits and some binds depend on it and a thousand other
+//! circuits carry traffic.
 
 use std::time::Instant;
 
@@ -39,25 +40,54 @@ fn delete(scene: &Scene, path: &str) {
 fn nothing(_: &Scene) {}
 
 fn roles(scene: &Scene, who: &Member, roles: &[&str]) {
-    scene.server.admin.patch(&format!("/identities/{}", who.id), json!({ "roleAttributes": roles })).expect(200);
+    scene
+        .server
+        .admin
+        .patch(
+            &format!("/identities/{}", who.id),
+            json!({ "roleAttributes": roles }),
+        )
+        .expect(200);
 }
 
 /// Grants a right by a role of the identity alone.
 fn by_role(scene: &Scene, who: &Member, right: &str, policy: &str) {
     roles(scene, who, &["routed", &who.name]);
-    scene.server.service_policy(right, &[&format!("#{}", who.name)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        right,
+        &[&format!("#{}", who.name)],
+        &[&format!("@{}", scene.service)],
+    );
     delete(scene, &format!("/service-policies/{policy}"));
 }
 
 fn respond(scene: &Scene, who: &Member, domain: &str) {
-    let check = scene.server.admin.get("/posture-checks").expect(200).each("id")[0].to_owned();
-    who.caller.post("/posture-response", json!({ "id": check, "typeId": "DOMAIN", "domain": domain })).expect(201);
+    let check = scene
+        .server
+        .admin
+        .get("/posture-checks")
+        .expect(200)
+        .each("id")[0]
+        .to_owned();
+    who.caller
+        .post(
+            "/posture-response",
+            json!({ "id": check, "typeId": "DOMAIN", "domain": domain }),
+        )
+        .expect(201);
 }
 
 /// Demands a posture check, which the identity passes.
 fn demand(scene: &Scene, who: &Member, policy: &str) {
     respond(scene, who, "good.example");
-    scene.server.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#office"] })).expect(200);
+    scene
+        .server
+        .admin
+        .patch(
+            &format!("/service-policies/{policy}"),
+            json!({ "postureCheckRoles": ["#office"] }),
+        )
+        .expect(200);
 }
 
 fn delete_session(scene: &Scene, who: &Member) {
@@ -66,19 +96,41 @@ fn delete_session(scene: &Scene, who: &Member) {
 }
 
 fn disable(scene: &Scene, who: &Member) {
-    scene.server.admin.post(&format!("/identities/{}/disable", who.id), json!({ "durationMinutes": 0 })).expect(200);
+    scene
+        .server
+        .admin
+        .post(
+            &format!("/identities/{}/disable", who.id),
+            json!({ "durationMinutes": 0 }),
+        )
+        .expect(200);
 }
 
 fn api_session_of(scene: &Scene, who: &Member) -> String {
-    scene.server.admin.list("/api-sessions", &format!("identity = \"{}\"", who.id), "").expect(200).each("id")[0].to_owned()
+    scene
+        .server
+        .admin
+        .list("/api-sessions", &format!("identity = \"{}\"", who.id), "")
+        .expect(200)
+        .each("id")[0]
+        .to_owned()
 }
 
 /// Every change after which a circuit ends.
 pub fn causes() -> Vec<Cause> {
-    let cause = |name, whose, before, take| Cause { name, whose, before, take };
+    let cause = |name, whose, before, take| Cause {
+        name,
+        whose,
+        before,
+        take,
+    };
     vec![
-        cause("policy to dial deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
-        cause("policy to bind deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.bind))),
+        cause("policy to dial deleted", Whose::Client, nothing, |scene| {
+            delete(scene, &format!("/service-policies/{}", scene.dial))
+        }),
+        cause("policy to bind deleted", Whose::Host, nothing, |scene| {
+            delete(scene, &format!("/service-policies/{}", scene.bind))
+        }),
         cause(
             "role of the client taken away",
             Whose::Client,
@@ -91,18 +143,52 @@ pub fn causes() -> Vec<Cause> {
             |scene| by_role(scene, &scene.host, "Bind", &scene.bind),
             |scene| roles(scene, &scene.host, &["routed"]),
         ),
-        cause("session of the client deleted", Whose::Client, nothing, |scene| delete_session(scene, &scene.client)),
-        cause("session of the host deleted", Whose::Host, nothing, |scene| delete_session(scene, &scene.host)),
-        cause("API session of the client deleted", Whose::Client, nothing, |scene| {
-            delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.client)));
+        cause(
+            "session of the client deleted",
+            Whose::Client,
+            nothing,
+            |scene| delete_session(scene, &scene.client),
+        ),
+        cause(
+            "session of the host deleted",
+            Whose::Host,
+            nothing,
+            |scene| delete_session(scene, &scene.host),
+        ),
+        cause(
+            "API session of the client deleted",
+            Whose::Client,
+            nothing,
+            |scene| {
+                delete(
+                    scene,
+                    &format!("/api-sessions/{}", api_session_of(scene, &scene.client)),
+                );
+            },
+        ),
+        cause(
+            "API session of the host deleted",
+            Whose::Host,
+            nothing,
+            |scene| {
+                delete(
+                    scene,
+                    &format!("/api-sessions/{}", api_session_of(scene, &scene.host)),
+                );
+            },
+        ),
+        cause("client disabled", Whose::Client, nothing, |scene| {
+            disable(scene, &scene.client)
         }),
-        cause("API session of the host deleted", Whose::Host, nothing, |scene| {
-            delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.host)));
+        cause("host disabled", Whose::Host, nothing, |scene| {
+            disable(scene, &scene.host)
         }),
-        cause("client disabled", Whose::Client, nothing, |scene| disable(scene, &scene.client)),
-        cause("host disabled", Whose::Host, nothing, |scene| disable(scene, &scene.host)),
-        cause("client deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
-        cause("host deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/identities/{}", scene.host.id))),
+        cause("client deleted", Whose::Client, nothing, |scene| {
+            delete(scene, &format!("/identities/{}", scene.client.id))
+        }),
+        cause("host deleted", Whose::Host, nothing, |scene| {
+            delete(scene, &format!("/identities/{}", scene.host.id))
+        }),
         cause(
             "posture of the client lost",
             Whose::Client,
@@ -115,16 +201,31 @@ pub fn causes() -> Vec<Cause> {
             |scene| demand(scene, &scene.host, &scene.bind),
             |scene| respond(scene, &scene.host, "bad.example"),
         ),
-        cause("router lost for the client", Whose::Client, nothing, |scene| roles(scene, &scene.client, &["elsewhere"])),
-        cause("router lost for the host", Whose::Host, nothing, |scene| roles(scene, &scene.host, &["elsewhere"])),
-        cause("service deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/services/{}", scene.service))),
+        cause(
+            "router lost for the client",
+            Whose::Client,
+            nothing,
+            |scene| roles(scene, &scene.client, &["elsewhere"]),
+        ),
+        cause("router lost for the host", Whose::Host, nothing, |scene| {
+            roles(scene, &scene.host, &["elsewhere"])
+        }),
+        cause("service deleted", Whose::Host, nothing, |scene| {
+            delete(scene, &format!("/services/{}", scene.service))
+        }),
     ]
 }
 
 /// An identity that may use the router.
 fn member(server: &TestServer, name: &str) -> Member {
     let member = Member::new(server, name);
-    server.admin.patch(&format!("/identities/{}", member.id), json!({ "roleAttributes": ["routed"] })).expect(200);
+    server
+        .admin
+        .patch(
+            &format!("/identities/{}", member.id),
+            json!({ "roleAttributes": ["routed"] }),
+        )
+        .expect(200);
     member
 }
 
@@ -132,9 +233,24 @@ fn member(server: &TestServer, name: &str) -> Member {
 pub fn scene_on(server: TestServer) -> Scene {
     let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
     let (host, client) = (member(&server, "host"), member(&server, "client"));
-    let bind = server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
-    let dial = server.service_policy("Dial", &[&format!("@{}", client.id)], &[&format!("@{service}")]);
-    Scene { server, service, host, client, bind, dial }
+    let bind = server.service_policy(
+        "Bind",
+        &[&format!("@{}", host.id)],
+        &[&format!("@{service}")],
+    );
+    let dial = server.service_policy(
+        "Dial",
+        &[&format!("@{}", client.id)],
+        &[&format!("@{service}")],
+    );
+    Scene {
+        server,
+        service,
+        host,
+        client,
+        bind,
+        dial,
+    }
 }
 
 /// Hosts the service some times on one channel.
@@ -152,7 +268,12 @@ pub async fn dial(sdk: &Sdk, token: &str, count: usize) -> Vec<Conn> {
     let mut open = Vec::with_capacity(count);
     while open.len() < count {
         let dials = (0..100.min(count - open.len())).map(|_| sdk.dial(token));
-        open.extend(futures_util::future::join_all(dials).await.into_iter().map(Result::unwrap));
+        open.extend(
+            futures_util::future::join_all(dials)
+                .await
+                .into_iter()
+                .map(Result::unwrap),
+        );
     }
     open
 }
@@ -184,8 +305,19 @@ async fn all_end(circuits: &mut [Conn]) {
 /// A controller whose router is open to identities with a role, with a posture check.
 pub fn prepared() -> TestServer {
     let server = TestServer::with_router();
-    let policy = server.admin.get("/edge-router-policies").expect(200).each("id")[0].to_owned();
-    server.admin.patch(&format!("/edge-router-policies/{policy}"), json!({ "identityRoles": ["#routed"] })).expect(200);
+    let policy = server
+        .admin
+        .get("/edge-router-policies")
+        .expect(200)
+        .each("id")[0]
+        .to_owned();
+    server
+        .admin
+        .patch(
+            &format!("/edge-router-policies/{policy}"),
+            json!({ "identityRoles": ["#routed"] }),
+        )
+        .expect(200);
     let check = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
     server.admin.post("/posture-checks", check).expect(201);
     server
@@ -203,21 +335,39 @@ fn causes_end_a_thousand_circuits_each() {
         scene = scene_on(scene.server);
         (cause.before)(&scene);
         let other = member(&scene.server, "other");
-        scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+        scene.server.service_policy(
+            "Dial",
+            &[&format!("@{}", other.id)],
+            &[&format!("@{}", scene.service)],
+        );
         run(async {
             let hosting = host(&scene).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
             let mut ending = dial(&sdk, &token, MANY).await;
             let others = other.connect(&scene.server, Options::GO).await;
-            let mut other_circuits = dial(&others, &other.session(&scene.service, "Dial"), OTHER_CIRCUITS).await;
-            assert_eq!(scene.server.router().circuits().len(), 2 * MANY + OTHER_CIRCUITS, "{}", cause.name);
+            let mut other_circuits = dial(
+                &others,
+                &other.session(&scene.service, "Dial"),
+                OTHER_CIRCUITS,
+            )
+            .await;
+            assert_eq!(
+                scene.server.router().circuits().len(),
+                2 * MANY + OTHER_CIRCUITS,
+                "{}",
+                cause.name
+            );
             load(&ending).await;
             load(&standing).await;
             load(&other_circuits).await;
             let began = Instant::now();
             (cause.take)(&scene);
             all_end(&mut ending).await;
-            println!("{}: {MANY} circuits ended after {:?}", cause.name, began.elapsed());
+            println!(
+                "{}: {MANY} circuits ended after {:?}",
+                cause.name,
+                began.elapsed()
+            );
             let left = match cause.whose {
                 Whose::Client => {
                     all_stand(&mut other_circuits).await;
@@ -228,13 +378,22 @@ fn causes_end_a_thousand_circuits_each() {
                     (MANY, BINDS as u64)
                 }
             };
-            let open = || (scene.server.router().circuits().len(), scene.server.router().traffic().binds);
+            let open = || {
+                (
+                    scene.server.router().circuits().len(),
+                    scene.server.router().traffic().binds,
+                )
+            };
             assert!(soon(|| open() == left), "{}: {:?}", cause.name, open());
             all_stand(&mut standing).await;
             for sdk in [sdk, others, hosting] {
                 sdk.leave().await;
             }
         });
-        assert!(soon(|| scene.server.router().circuits().len() == MANY), "{}", cause.name);
+        assert!(
+            soon(|| scene.server.router().circuits().len() == MANY),
+            "{}",
+            cause.name
+        );
     }
 }

@@ -10,16 +10,24 @@ use super::{
     sdk::{Conn, Options},
 };
 
-/// The rounds of each cause, of which the fastest counts, so that a delay by other work of the host does not.
+/// The rounds of each cause, of which the fastest counts, so that a delay by other work of the host
+/// does not.
 const ROUNDS: usize = 3;
-/// The end may take so many times as long as a change of an uninvolved record and a round trip over the router. Either takes some
-/// milliseconds; a timer of a second or a poll misses this by far.
+/// The end may take so many times as long as a change of an uninvolved record and a round trip over
+/// the router. Either takes some milliseconds; a timer of a second or a poll misses this by far.
 const RATIO: u32 = 10;
 
 /// A change that concerns nobody, and a message to the host and back.
 async fn floor(scene: &Scene, uninvolved: &str, client: &mut Conn, host: &mut Conn) -> Duration {
     let start = Instant::now();
-    scene.server.admin.patch(&format!("/identities/{uninvolved}"), json!({ "tags": { "seen": "yes" } })).expect(200);
+    scene
+        .server
+        .admin
+        .patch(
+            &format!("/identities/{uninvolved}"),
+            json!({ "tags": { "seen": "yes" } }),
+        )
+        .expect(200);
     client.send(b"ping").await;
     host.data().await;
     host.send(b"pong").await;
@@ -52,6 +60,9 @@ fn circuits_end_without_a_pause() {
     floors.sort();
     let floor = floors[floors.len() / 2];
     for (cause, time) in ends {
-        assert!(time < RATIO * floor, "{cause}: the circuit ended {time:?} after the answer; a change and a round trip take {floor:?}");
+        assert!(
+            time < RATIO * floor,
+            "{cause}: the circuit ended {time:?} after the answer; a change and a round trip take {floor:?}"
+        );
     }
 }

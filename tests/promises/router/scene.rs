@@ -1,4 +1,5 @@
-//! A controller with its router, and identities with channels to it. Channels run in memory unless a test says otherwise.
+//! A controller with its router, and identities with channels to it. Channels run in memory unless
+//! a test says otherwise.
 
 use std::{
     net::SocketAddr,
@@ -21,8 +22,13 @@ use crate::harness::{Caller, Key, TestServer, fresh, speaking};
 
 /// The runtime of the tests' SDKs.
 pub fn runtime() -> &'static Runtime {
-    static RUNTIME: LazyLock<Runtime> =
-        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(4)
+            .enable_all()
+            .build()
+            .unwrap()
+    });
     &RUNTIME
 }
 
@@ -63,7 +69,12 @@ impl Member {
         let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
         let key = Key::new();
         let path = format!("/enroll?method=ott&token={}", server.token_of(&id));
-        let issued = server.anonymous().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let issued = server
+            .anonymous()
+            .ask("POST", &path)
+            .body("application/pkcs10", key.request())
+            .send()
+            .expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
         let caller = server.with_certificate(pem, &key).log_in_by_certificate();
         Self::showing(id, name, caller, pem, key)
@@ -72,7 +83,13 @@ impl Member {
     /// A logged-in identity, and the certificate of its channels.
     pub fn showing(id: String, name: String, caller: Caller, pem: &str, key: Key) -> Self {
         let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-        Self { id, name, caller, leaf, key: Arc::new(key) }
+        Self {
+            id,
+            name,
+            caller,
+            leaf,
+            key: Arc::new(key),
+        }
     }
 
     /// The token of the API session.
@@ -82,17 +99,29 @@ impl Member {
 
     /// SHA-1 of the certificate, as routers report it.
     pub fn fingerprint(&self) -> String {
-        overkeep::testing::pki::Certificate::from_der(&self.leaf).unwrap().fingerprint()
+        overkeep::testing::pki::Certificate::from_der(&self.leaf)
+            .unwrap()
+            .fingerprint()
     }
 
     /// The token of a session for a service.
     pub fn session(&self, service: &str, right: &str) -> String {
-        let session = self.caller.post("/sessions", json!({ "serviceId": service, "type": right })).expect(201);
+        let session = self
+            .caller
+            .post("/sessions", json!({ "serviceId": service, "type": right }))
+            .expect(201);
         session.data()["token"].as_str().unwrap().to_owned()
     }
 
-    /// A TLS connection to the controller with these ALPN protocols and these certificates, signed with the member's key.
-    pub async fn tls(&self, at: SocketAddr, offers: &[&str], chain: Vec<CertificateDer<'static>>, is_old: bool) -> TlsStream<TcpStream> {
+    /// A TLS connection to the controller with these ALPN protocols and these certificates, signed
+    /// with the member's key.
+    pub async fn tls(
+        &self,
+        at: SocketAddr,
+        offers: &[&str],
+        chain: Vec<CertificateDer<'static>>,
+        is_old: bool,
+    ) -> TlsStream<TcpStream> {
         self.try_tls(at, offers, chain, is_old).await.unwrap()
     }
 
@@ -105,17 +134,37 @@ impl Member {
         is_old: bool,
     ) -> std::io::Result<TlsStream<TcpStream>> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
-        let versions = if is_old { &[&rustls::version::TLS12] } else { rustls::ALL_VERSIONS };
-        let mut config = speaking(versions).with_client_auth_cert(chain, key).unwrap();
-        config.alpn_protocols = offers.iter().map(|offer| offer.as_bytes().to_vec()).collect();
+        let versions = if is_old {
+            &[&rustls::version::TLS12]
+        } else {
+            rustls::ALL_VERSIONS
+        };
+        let mut config = speaking(versions)
+            .with_client_auth_cert(chain, key)
+            .unwrap();
+        config.alpn_protocols = offers
+            .iter()
+            .map(|offer| offer.as_bytes().to_vec())
+            .collect();
         let socket = TcpStream::connect(at).await.unwrap();
-        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await
+        TlsConnector::from(Arc::new(config))
+            .connect(ServerName::try_from("localhost").unwrap(), socket)
+            .await
     }
 
     /// A connection to the router in memory, before the hello.
     pub fn stream(&self, server: &TestServer) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(256 << 10);
-        server.router().serve(theirs, ChannelPeer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
+        server
+            .router()
+            .serve(
+                theirs,
+                ChannelPeer {
+                    address: None,
+                    leaf: Some(self.leaf.clone()),
+                },
+            )
+            .unwrap();
         ours
     }
 
@@ -148,23 +197,38 @@ impl Scene {
 
     /// On this server, with a service that requires encryption or does not.
     pub fn on(server: TestServer, is_encrypted: bool) -> Self {
-        let service = server.service(&fresh("service"), json!({ "encryptionRequired": is_encrypted }));
+        let service = server.service(
+            &fresh("service"),
+            json!({ "encryptionRequired": is_encrypted }),
+        );
         let (host, client) = (Member::new(&server, "host"), Member::new(&server, "client"));
         let of = |member: &Member| format!("@{}", member.id);
         let bind = server.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
         let dial = server.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
-        Self { server, service, host, client, bind, dial }
+        Self {
+            server,
+            service,
+            host,
+            client,
+            bind,
+            dial,
+        }
     }
 
     /// A channel of the host with a binding of the service.
     pub async fn hosted(&self, options: Options) -> Host {
         let sdk = self.host.connect(&self.server, options).await;
-        sdk.host(&self.host.session(&self.service, "Bind")).await.unwrap()
+        sdk.host(&self.host.session(&self.service, "Bind"))
+            .await
+            .unwrap()
     }
 
     /// A channel of the client, and the token of its session for the service.
     pub async fn dialler(&self, options: Options) -> (Sdk, String) {
-        (self.client.connect(&self.server, options).await, self.client.session(&self.service, "Dial"))
+        (
+            self.client.connect(&self.server, options).await,
+            self.client.session(&self.service, "Dial"),
+        )
     }
 
     /// Both ends of a new connection.

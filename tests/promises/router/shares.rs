@@ -21,7 +21,11 @@ fn scene() -> Scene {
 /// Another identity that may dial the scene's service.
 fn another(scene: &Scene) -> Member {
     let other = Member::new(&scene.server, "other");
-    scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy(
+        "Dial",
+        &[&format!("@{}", other.id)],
+        &[&format!("@{}", scene.service)],
+    );
     other
 }
 
@@ -40,7 +44,10 @@ fn one_identity_leaves_circuits_to_others() {
         }
         for sdk in [&first, &second] {
             let refused = sdk.dial(&token).await.err().unwrap();
-            assert_eq!(refused.text, "the identity has as many circuits as router.max-circuits-per-identity allows");
+            assert_eq!(
+                refused.text,
+                "the identity has as many circuits as router.max-circuits-per-identity allows"
+            );
             assert!(refused.structured.unwrap().contains("\"retryHint\":1"));
         }
         assert!(host.is_idle(), "a host does not hear of refused dials");
@@ -68,16 +75,42 @@ fn one_identity_leaves_channels_to_others() {
         for _ in 0..4 {
             open.push(scene.client.connect(&scene.server, Options::GO).await);
         }
-        let refused = scene.client.try_connect(&scene.server, Options::GO).await.err().unwrap();
-        assert_eq!(refused.text, "the identity has as many channels as router.max-channels-per-identity allows");
-        assert!(open.iter().all(|sdk| !sdk.is_closed()), "open channels stay");
+        let refused = scene
+            .client
+            .try_connect(&scene.server, Options::GO)
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(
+            refused.text,
+            "the identity has as many channels as router.max-channels-per-identity allows"
+        );
+        assert!(
+            open.iter().all(|sdk| !sdk.is_closed()),
+            "open channels stay"
+        );
         scene.host.connect(&scene.server, Options::GO).await;
-        assert!(soon(|| scene.server.router().queued_bytes() == 0), "a refused channel holds no memory");
+        assert!(
+            soon(|| scene.server.router().queued_bytes() == 0),
+            "a refused channel holds no memory"
+        );
 
         open.pop();
-        assert!(soon(|| scene.server.router().channels().iter().filter(|one| one.identity_id == scene.client.id).count() == 3));
+        assert!(soon(|| scene
+            .server
+            .router()
+            .channels()
+            .iter()
+            .filter(|one| one.identity_id == scene.client.id)
+            .count()
+            == 3));
         open.push(scene.client.connect(&scene.server, Options::GO).await);
-        scene.client.try_connect(&scene.server, Options::GO).await.err().unwrap();
+        scene
+            .client
+            .try_connect(&scene.server, Options::GO)
+            .await
+            .err()
+            .unwrap();
     });
 }
 
@@ -88,7 +121,11 @@ fn failed_dials_use_up_no_share() {
         let (sdk, token) = scene.dialler(Options::GO).await;
         for _ in 0..40 {
             let refused = sdk.dial(&token).await.err().unwrap();
-            assert!(refused.text.ends_with("has no terminators"), "{}", refused.text);
+            assert!(
+                refused.text.ends_with("has no terminators"),
+                "{}",
+                refused.text
+            );
         }
     });
 }

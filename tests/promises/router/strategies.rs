@@ -12,12 +12,29 @@ const DIALS: usize = 80;
 /// How many of some dials, one after the other, a cheap and an expensive host get.
 fn shares(strategy: &str) -> [usize; 2] {
     let scene = Scene::new();
-    scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": strategy })).expect(200);
+    scene
+        .server
+        .admin
+        .patch(
+            &format!("/services/{}", scene.service),
+            json!({ "terminatorStrategy": strategy }),
+        )
+        .expect(200);
     run(async {
         let hosting = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
-        let mut cheap = hosting.host_with(&token, |bind| bind.u16(key::COST, 200).bytes(key::LISTENER, b"cheap")).await.unwrap();
-        let mut expensive = hosting.host_with(&token, |bind| bind.u16(key::COST, 800).bytes(key::LISTENER, b"expensive")).await.unwrap();
+        let mut cheap = hosting
+            .host_with(&token, |bind| {
+                bind.u16(key::COST, 200).bytes(key::LISTENER, b"cheap")
+            })
+            .await
+            .unwrap();
+        let mut expensive = hosting
+            .host_with(&token, |bind| {
+                bind.u16(key::COST, 800).bytes(key::LISTENER, b"expensive")
+            })
+            .await
+            .unwrap();
         let (sdk, token) = scene.dialler(Options::GO).await;
         let mut shares = [0, 0];
         for _ in 0..DIALS {
@@ -40,7 +57,13 @@ fn strategies_share_dials_among_hosts() {
     assert_eq!(shares("smartrouting"), [DIALS, 0]);
     // Each fails by chance less often than once in a million runs.
     let [cheap, expensive] = shares("weighted");
-    assert!(cheap > expensive && expensive > 0, "weighted: {cheap} and {expensive}");
+    assert!(
+        cheap > expensive && expensive > 0,
+        "weighted: {cheap} and {expensive}"
+    );
     let [cheap, expensive] = shares("random");
-    assert!(cheap > DIALS / 8 && expensive > DIALS / 8, "random: {cheap} and {expensive}");
+    assert!(
+        cheap > DIALS / 8 && expensive > DIALS / 8,
+        "random: {cheap} and {expensive}"
+    );
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::service::visible;
 use crate::{
     access,
-    entity::{EdgeRouter, Entity, FilterNames, Id, Identity, Service, TypedLookup, edge_router::Common},
+    entity::{
+        EdgeRouter, Entity, FilterNames, Id, Identity, Service, TypedLookup, edge_router::Common,
+    },
     error::{Error, Result},
     http::{
         call::Call,
@@ -19,16 +21,42 @@ use crate::{
 };
 
 /// The filterable names of a router.
-const FILTER_NAMES: FilterNames<EdgeRouter> =
-    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+const FILTER_NAMES: FilterNames<EdgeRouter> = FilterNames::only(&[
+    "id",
+    "createdAt",
+    "updatedAt",
+    "tags",
+    "name",
+    "cost",
+    "noTraversal",
+    "disabled",
+    "connected",
+    "online",
+]);
 /// The filterable names of a router below a service; the list is ordered by id.
-const BELOW_SERVICE: FilterNames<EdgeRouter> = FilterNames::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+const BELOW_SERVICE: FilterNames<EdgeRouter> = FilterNames::only(&[
+    "id",
+    "name",
+    "cost",
+    "noTraversal",
+    "disabled",
+    "connected",
+    "online",
+]);
 
 /// GET /current-identity/edge-routers; without routers that are not enrolled yet.
-pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<Common>>> {
+pub(crate) async fn of_caller(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<Common>>> {
     let caller = call.caller()?;
     let all = caller.is_admin();
-    let ids = access::related(&call.access, Identity::KIND, caller.identity.id.as_str(), EdgeRouter::KIND);
+    let ids = access::related(
+        &call.access,
+        Identity::KIND,
+        caller.identity.id.as_str(),
+        EdgeRouter::KIND,
+    );
     let wanted = move |tx: &Read<'_>| {
         let mut enrolled = Vec::new();
         if all {
@@ -39,12 +67,19 @@ pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Res
         } else {
             for id in ids {
                 let router = tx.find(&Id::<EdgeRouter>::from_text(id))?;
-                enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
+                enrolled.extend(
+                    router
+                        .filter(|router| router.state.is_verified)
+                        .map(|router| router.id.to_string()),
+                );
             }
         }
         Ok(Scope::Ids(enrolled))
     };
-    listed(&call, listing, &FILTER_NAMES, wanted, |tx, router| Ok(Detail::new(router, Common::of(router, tx)))).await
+    listed(&call, listing, &FILTER_NAMES, wanted, |tx, router| {
+        Ok(Detail::new(router, Common::of(router, tx)))
+    })
+    .await
 }
 
 /// The token of a service session.
@@ -75,7 +110,8 @@ pub(crate) async fn of_service(
         return Err(Error::Unauthorized { anonymous: true });
     }
     let caller = call.caller()?;
-    call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
+    call.store
+        .read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let identity = caller.identity.id.as_str();
     let linked = call.store.online().linked_to_built_in();
     let ids = call.access.ask(|engine| {
@@ -83,6 +119,14 @@ pub(crate) async fn of_service(
         routers.in_order().map(|(_, id)| id.to_string()).collect()
     });
     let wanted = |_: &Read<'_>| Ok(Scope::Ids(ids));
-    let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| Ok(Common::of(router, tx))).await?;
-    Ok(ObjectWithList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })
+    let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| {
+        Ok(Common::of(router, tx))
+    })
+    .await?;
+    Ok(ObjectWithList {
+        data: ServiceEdgeRouters {
+            edge_routers: Vec::new(),
+        },
+        entries,
+    })
 }

@@ -22,7 +22,12 @@ use crate::{
 };
 
 /// The media types of enrollment bodies.
-const MEDIA: [&str; 4] = ["application/pkcs10", JSON, "application/x-pem-file", "text/plain"];
+const MEDIA: [&str; 4] = [
+    "application/pkcs10",
+    JSON,
+    "application/x-pem-file",
+    "text/plain",
+];
 
 /// The parameters of an enrollment.
 #[derive(Deserialize, JsonSchema)]
@@ -30,14 +35,16 @@ pub(crate) struct EnrollQuery {
     /// The one-time token.
     #[serde(default)]
     token: Option<String>,
-    /// `ca`: by a client certificate, without a token. Other values are ignored: the enrollment has its own method.
+    /// `ca`: by a client certificate, without a token. Other values are ignored: the enrollment has
+    /// its own method.
     #[serde(default)]
     method: Option<String>,
 }
 
 /// A body of any of the media types.
 pub(crate) struct EnrollBody {
-    /// The body, or the error if it cannot be read. A malformed token is reported before this error.
+    /// The body, or the error if it cannot be read. A malformed token is reported before this
+    /// error.
     offer: Result<EnrollmentRequest>,
 }
 
@@ -68,19 +75,28 @@ impl Extractor for EnrollBody {
             return Err(Error::Refused(Refusal::InvalidContentType));
         }
         if incoming.body.is_empty() {
-            return Ok(Self { offer: Ok(EnrollmentRequest::Nothing) });
+            return Ok(Self {
+                offer: Ok(EnrollmentRequest::Nothing),
+            });
         }
         if media != JSON {
-            return Ok(Self { offer: Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&incoming.body).into_owned())) });
+            return Ok(Self {
+                offer: Ok(EnrollmentRequest::Text(
+                    String::from_utf8_lossy(&incoming.body).into_owned(),
+                )),
+            });
         }
         // The body is parsed as an arbitrary object first, because unknown members are reported.
-        let offer = match serde_json::from_slice::<Map<String, Json>>(&incoming.body).map(Json::Object) {
-            Ok(json) => {
-                incoming.unknown.extend(report(unknown(&json, &members()), incoming.query)?);
-                body::read(json).map(EnrollmentRequest::Members)
-            }
-            Err(e) => Err(Error::Unparseable(e.to_string())),
-        };
+        let offer =
+            match serde_json::from_slice::<Map<String, Json>>(&incoming.body).map(Json::Object) {
+                Ok(json) => {
+                    incoming
+                        .unknown
+                        .extend(report(unknown(&json, &members()), incoming.query)?);
+                    body::read(json).map(EnrollmentRequest::Members)
+                }
+                Err(e) => Err(Error::Unparseable(e.to_string())),
+            };
         Ok(Self { offer })
     }
 }
@@ -98,7 +114,10 @@ impl Answer for Enrolled {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<Issued>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
-            answer.content.push(("application/x-pem-file", Some(serde_json::json!({ "type": "string" }))));
+            answer.content.push((
+                "application/x-pem-file",
+                Some(serde_json::json!({ "type": "string" })),
+            ));
         }
         operation.any_accept = true;
     }
@@ -114,20 +133,42 @@ impl Answer for Enrolled {
 pub(crate) fn well_formed(token: Option<String>) -> Result<Option<String>> {
     let token = token.filter(|token| !token.is_empty());
     match token {
-        Some(text) if Uuid::try_parse(&text).is_err() => Err(Error::invalid("token", "must be a UUID", text)),
+        Some(text) if Uuid::try_parse(&text).is_err() => {
+            Err(Error::invalid("token", "must be a UUID", text))
+        }
         other => Ok(other),
     }
 }
 
 /// POST /enroll
-pub(crate) async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
+pub(crate) async fn enroll(
+    call: Call,
+    Query(wanted): Query<EnrollQuery>,
+    sent: EnrollBody,
+) -> Result<Enrolled> {
     let by_certificate = wanted.method.as_deref() == Some("ca");
     // With method `ca` there is no token; the C SDK sends the id of the authority instead.
-    let token = if by_certificate { None } else { well_formed(wanted.token)? };
+    let token = if by_certificate {
+        None
+    } else {
+        well_formed(wanted.token)?
+    };
     let (offer, chain) = (sent.offer?, call.chain());
     if by_certificate {
-        return enrollment::enroll_by_certificate(&call.context(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
+        return enrollment::enroll_by_certificate(&call.context(), &chain, &offer)
+            .await
+            .map(|()| Enrolled(Issued::default()));
     }
     let token = token.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    enrollment::redeem(&call.context(), Request { token, method: None, body: offer, chain }).await.map(Enrolled)
+    enrollment::redeem(
+        &call.context(),
+        Request {
+            token,
+            method: None,
+            body: offer,
+            chain,
+        },
+    )
+    .await
+    .map(Enrolled)
 }

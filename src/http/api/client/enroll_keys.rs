@@ -1,4 +1,5 @@
-//! Public operations before an enrollment: they prove that this controller holds the key that signs its tokens.
+//! Public operations before an enrollment: they prove that this controller holds the key that signs
+//! its tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +11,12 @@ use crate::{
     pki::PublicJwk,
 };
 
-/// The text that is put before a nonce, so that both are signed together. Tokens are signed with the same key, but contain no blanks:
-/// therefore the signed text can never be taken for a token.
+/// The text that is put before a nonce, so that both are signed together. Tokens are signed with
+/// the same key, but contain no blanks: therefore the signed text can never be taken for a token.
 const DOMAIN: &str = "overkeep enrollment challenge: ";
 
-/// The public key that verifies tokens, once per certificate that it has had: a token names the certificate of its time.
+/// The public key that verifies tokens, once per certificate that it has had: a token names the
+/// certificate of its time.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Jwks")]
 pub(crate) struct KeySet {
@@ -23,7 +25,9 @@ pub(crate) struct KeySet {
 
 /// GET /enroll/jwks
 pub(crate) async fn keys(call: Call) -> Result<BareJson<KeySet>> {
-    Ok(BareJson(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
+    Ok(BareJson(KeySet {
+        keys: call.keystore.signer().public_keys().cloned().collect(),
+    }))
 }
 
 /// A challenge to sign.
@@ -41,7 +45,8 @@ pub(crate) struct NonceChallenge {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NonceSignature {
-    /// The signature of `overkeep enrollment challenge: ` followed by the nonce as sent, in UTF-8; base64url without padding.
+    /// The signature of `overkeep enrollment challenge: ` followed by the nonce as sent, in UTF-8;
+    /// base64url without padding.
     signature: String,
     /// The algorithm, as in the key set.
     algorithm: String,
@@ -51,15 +56,33 @@ pub(crate) struct NonceSignature {
 }
 
 /// POST /enroll/challenge
-pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<BareJson<NonceSignature>> {
+pub(crate) async fn challenge(
+    call: Call,
+    Body(asked): Body<NonceChallenge>,
+) -> Result<BareJson<NonceSignature>> {
     if Uuid::try_parse(&asked.nonce).is_err() {
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }
     let signer = call.keystore.signer();
-    let Some(key) = signer.public_keys().find(|key| key.kid == asked.key_id).cloned() else {
-        return Err(Error::invalid("keyId", "is not the key of this controller", asked.key_id));
+    let Some(key) = signer
+        .public_keys()
+        .find(|key| key.kid == asked.key_id)
+        .cloned()
+    else {
+        return Err(Error::invalid(
+            "keyId",
+            "is not the key of this controller",
+            asked.key_id,
+        ));
     };
     let message = format!("{DOMAIN}{}", asked.nonce);
-    let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("cannot sign a nonce: {e}")))?;
-    Ok(BareJson(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
+    let signature = signer
+        .sign_bytes(message.as_bytes())
+        .map_err(|e| Error::Internal(format!("cannot sign a nonce: {e}")))?;
+    Ok(BareJson(NonceSignature {
+        signature,
+        algorithm: key.alg,
+        kid: key.kid,
+        ca_pool: call.keystore.bundle_pem(call.now.seconds()),
+    }))
 }

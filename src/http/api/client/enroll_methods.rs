@@ -1,4 +1,5 @@
-//! The paths below /enroll: one per enrollment method, each with its own body, and the renewal of router certificates.
+//! The paths below /enroll: one per enrollment method, each with its own body, and the renewal of
+//! router certificates.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +49,10 @@ pub(crate) struct UpdbCredentials {
     password: String,
     #[serde(default)]
     #[schemars(length(min = 4, max = 100))]
-    #[allow(dead_code, reason = "part of the interface, and decided by the enrollment")]
+    #[allow(
+        dead_code,
+        reason = "part of the interface, and decided by the enrollment"
+    )]
     username: String,
 }
 
@@ -68,41 +72,106 @@ pub(crate) struct RouterExtendEnrollmentRequest {
     server_cert_csr: String,
 }
 
-async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequest) -> Result<Issued> {
+async fn redeem(
+    call: &Call,
+    text: String,
+    method: Method,
+    offer: EnrollmentRequest,
+) -> Result<Issued> {
     let token = well_formed(Some(text))?.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    let request = Request { token, method: Some(method), body: offer, chain: call.chain() };
+    let request = Request {
+        token,
+        method: Some(method),
+        body: offer,
+        chain: call.chain(),
+    };
     enrollment::redeem(&call.context(), request).await
 }
 
 /// POST /enroll/ott
-pub(crate) async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Data<Issued>> {
-    redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Data)
+pub(crate) async fn ott(
+    call: Call,
+    Body(sent): Body<OttEnrollmentRequest>,
+) -> Result<Data<Issued>> {
+    redeem(
+        &call,
+        sent.token,
+        Method::Ott,
+        EnrollmentRequest::Text(sent.client_csr),
+    )
+    .await
+    .map(Data)
 }
 
 /// POST /enroll/ottca
 pub(crate) async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<NoData> {
-    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| NoData)
+    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing)
+        .await
+        .map(|_| NoData)
 }
 
 /// POST /enroll/erott
-pub(crate) async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Data<Issued>> {
-    let (cert_csr, server_cert_csr) = (Some(Member::Text(sent.client_csr)), Some(Member::Text(sent.server_csr)));
-    let offer = EnrollmentMembers { cert_csr, server_cert_csr, ..EnrollmentMembers::default() };
-    redeem(&call, sent.token, Method::ErOtt, EnrollmentRequest::Members(offer)).await.map(Data)
+pub(crate) async fn erott(
+    call: Call,
+    Body(sent): Body<ErOttEnrollmentRequest>,
+) -> Result<Data<Issued>> {
+    let (cert_csr, server_cert_csr) = (
+        Some(Member::Text(sent.client_csr)),
+        Some(Member::Text(sent.server_csr)),
+    );
+    let offer = EnrollmentMembers {
+        cert_csr,
+        server_cert_csr,
+        ..EnrollmentMembers::default()
+    };
+    redeem(
+        &call,
+        sent.token,
+        Method::ErOtt,
+        EnrollmentRequest::Members(offer),
+    )
+    .await
+    .map(Data)
 }
 
 /// POST /enroll/updb
-pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Data<Issued>> {
-    let offer = EnrollmentMembers { password: Some(Member::Text(sent.password)), ..EnrollmentMembers::default() };
-    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(Data)
+pub(crate) async fn updb(
+    call: Call,
+    Query(of): Query<OneTime>,
+    Body(sent): Body<UpdbCredentials>,
+) -> Result<Data<Issued>> {
+    let offer = EnrollmentMembers {
+        password: Some(Member::Text(sent.password)),
+        ..EnrollmentMembers::default()
+    };
+    redeem(
+        &call,
+        of.token,
+        Method::Updb,
+        EnrollmentRequest::Members(offer),
+    )
+    .await
+    .map(Data)
 }
 
 /// POST /enroll/ca
 pub(crate) async fn ca(call: Call) -> Result<NoData> {
-    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| NoData)
+    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing)
+        .await
+        .map(|()| NoData)
 }
 
 /// POST /enroll/extend/router
-pub(crate) async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Data<Issued>> {
-    enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Data)
+pub(crate) async fn extend_router(
+    call: Call,
+    Body(sent): Body<RouterExtendEnrollmentRequest>,
+) -> Result<Data<Issued>> {
+    enrollment::extend_router(
+        &call.context(),
+        &call.chain(),
+        &sent.cert_csr,
+        &sent.server_cert_csr,
+    )
+    .await
+    .map(Data)
 }

@@ -34,10 +34,14 @@ pub(crate) struct View {
 }
 
 /// The filterable names; the operation is public.
-const FILTER_NAMES: FilterNames<ExternalJwtSigner> = FilterNames::only(&["id", "createdAt", "updatedAt", "name"]);
+const FILTER_NAMES: FilterNames<ExternalJwtSigner> =
+    FilterNames::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: the enabled ones.
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
     let wanted = |tx: &Read<'_>| {
         let mut enabled = Vec::new();
         tx.each::<ExternalJwtSigner>(|signer| {
@@ -46,12 +50,36 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<S
         })?;
         Ok(Scope::Ids(enabled))
     };
-    listed_with(&call, listing, &FILTER_NAMES, FILTER_NAMES.names().collect(), wanted, |_, record| Ok(render(record))).await
+    listed_with(
+        &call,
+        listing,
+        &FILTER_NAMES,
+        FILTER_NAMES.names().collect(),
+        wanted,
+        |_, record| Ok(render(record)),
+    )
+    .await
 }
 
 /// Without tags, which are notes of administrators.
 fn render(record: &Record<ExternalJwtSigner>) -> Detail<View> {
-    let ExternalJwtSigner { name, external_auth_url, client_id, scopes, target_token, .. } = record.spec.clone();
-    let view = View { name, external_auth_url, client_id, scopes, target_token };
-    Detail { tags: crate::entity::Tags::default(), ..Detail::new(record, view) }
+    let ExternalJwtSigner {
+        name,
+        external_auth_url,
+        client_id,
+        scopes,
+        target_token,
+        ..
+    } = record.spec.clone();
+    let view = View {
+        name,
+        external_auth_url,
+        client_id,
+        scopes,
+        target_token,
+    };
+    Detail {
+        tags: crate::entity::Tags::default(),
+        ..Detail::new(record, view)
+    }
 }

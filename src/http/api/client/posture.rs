@@ -19,7 +19,10 @@ use crate::{
         list_part::Part,
         openapi::operation::{Operation, Schemas},
     },
-    posture::{self, EvaluatedCheck, Evidence, FailedRequest, PolicyFailure, Response, ServiceAwaitingCode, ServicePermission, Trigger},
+    posture::{
+        self, EvaluatedCheck, Evidence, FailedRequest, PolicyFailure, Response,
+        ServiceAwaitingCode, ServicePermission, Trigger,
+    },
     store::{Ids, Read},
 };
 
@@ -28,18 +31,37 @@ pub(crate) struct Bulk(Vec<Response>);
 
 impl Extractor for Bulk {
     fn describe(operation: &mut Operation) -> Result<()> {
-        operation.json_body("postureResponse", "PostureResponseBulk".into(), Schemas::inline::<Vec<Response>>())
+        operation.json_body(
+            "postureResponse",
+            "PostureResponseBulk".into(),
+            Schemas::inline::<Vec<Response>>(),
+        )
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        incoming.json().and_then(body::read).map(Self).map_err(alone)
+        incoming
+            .json()
+            .and_then(body::read)
+            .map(Self)
+            .map_err(alone)
     }
 }
 
 fn alone(error: Error) -> Error {
     match error {
-        Error::Invalid { field, reason, value } => {
-            let member = field.split_once('.').filter(|(index, _)| index.parse::<usize>().is_ok()).map(|(_, member)| member);
-            Error::Invalid { field: member.unwrap_or(&field).to_owned(), reason, value }
+        Error::Invalid {
+            field,
+            reason,
+            value,
+        } => {
+            let member = field
+                .split_once('.')
+                .filter(|(index, _)| index.parse::<usize>().is_ok())
+                .map(|(_, member)| member);
+            Error::Invalid {
+                field: member.unwrap_or(&field).to_owned(),
+                reason,
+                value,
+            }
         }
         Error::Several(errors) => Error::Several(errors.into_iter().map(alone).collect()),
         other => other,
@@ -79,58 +101,103 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
     );
     if !responses.is_empty() {
         call.posture.take(identity, api_session, responses)?;
-        let (posture, trigger) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
-        let sessions_to_end = call.store.scan(move |tx| posture::sessions_to_end(tx, &posture, &trigger)).await?;
+        let (posture, trigger) = (
+            call.posture.clone(),
+            Trigger::Identity(identity.to_string()),
+        );
+        let sessions_to_end = call
+            .store
+            .scan(move |tx| posture::sessions_to_end(tx, &posture, &trigger))
+            .await?;
         if !sessions_to_end.is_empty() {
             let report = call.posture.report(identity, api_session);
-            let end =
-                move |change: &Change<'_, '_>| posture::end(change, &sessions_to_end).and_then(|()| posture::write_report(change, report));
+            let end = move |change: &Change<'_, '_>| {
+                posture::end(change, &sessions_to_end)
+                    .and_then(|()| posture::write_report(change, report))
+            };
             call.changes.run(end).await?;
         }
     }
     let (access, evidence, identity) = (call.access.clone(), call.evidence()?, identity.clone());
     let find = move |tx: &Read<'_>| {
         let mut services = Ids::default();
-        for (service, timeout) in posture::awaited(tx, &access, &evidence, identity.as_str(), events)? {
+        for (service, timeout) in
+            posture::awaited(tx, &access, &evidence, identity.as_str(), events)?
+        {
             services.push(&format!("{service}{BETWEEN}{timeout}"));
         }
         Ok((services, Pagination::default()))
     };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
-        while let Some((service, timeout)) = part.next().map(|service| service.split_once(BETWEEN).unwrap_or_default()) {
+        while let Some((service, timeout)) = part
+            .next()
+            .map(|service| service.split_once(BETWEEN).unwrap_or_default())
+        {
             if let Some(service) = tx.find(&Id::<Service>::from_text(service))? {
-                part.add_value(&ServiceAwaitingCode::new(service, timeout.parse().unwrap_or(-1)))?;
+                part.add_value(&ServiceAwaitingCode::new(
+                    service,
+                    timeout.parse().unwrap_or(-1),
+                ))?;
             }
         }
         Ok(())
     };
     let entries = joined(&call, Vec::new(), find, write).await?;
-    Ok(ObjectWithList { data: PostureReply { services: Vec::new() }, entries })
+    Ok(ObjectWithList {
+        data: PostureReply {
+            services: Vec::new(),
+        },
+        entries,
+    })
 }
 
-/// The policies by which a caller may use a service now. If there are many, only some of them are returned. If the system has no posture
-/// checks, none is returned.
+/// The policies by which a caller may use a service now. If there are many, only some of them are
+/// returned. If the system has no posture checks, none is returned.
 ///
 /// # Errors
-/// The caller lacks the right, may not see the service, or fails posture checks; a failure of posture checks is recorded.
-pub(crate) fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
+/// The caller lacks the right, may not see the service, or fails posture checks; a failure of
+/// posture checks is recorded.
+pub(crate) fn allowed(
+    call: &Call,
+    caller: &Caller,
+    service: &Record<Service>,
+    wanted: PolicyType,
+) -> Result<Vec<Id<ServicePolicy>>> {
     let id = service.id.as_str();
-    let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {
+    let (policies, evidence) = match call.posture.permission(
+        &caller.identity,
+        &caller.session.id,
+        id,
+        Right::from(wanted),
+    )? {
         ServicePermission::Granted(policies) => return Ok(policies),
         ServicePermission::Blocked(policies, evidence) => (policies, evidence),
         ServicePermission::Missing => {
-            call.store.read(|tx| visible(call, caller, tx, &service.id))?;
+            call.store
+                .read(|tx| visible(call, caller, tx, &service.id))?;
             return Err(Error::invalid("ServiceId", "service not found", id));
         }
     };
-    let failed = call.store.read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
+    let failed = call
+        .store
+        .read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
     call.posture.failed(&caller.identity.id, failed)?;
-    Err(Error::InvalidPosture(policies.into_iter().map(|(policy, checks)| (policy, failing(&checks))).collect()))
+    Err(Error::InvalidPosture(
+        policies
+            .into_iter()
+            .map(|(policy, checks)| (policy, failing(&checks)))
+            .collect(),
+    ))
 }
 
 fn failing(checks: &[EvaluatedCheck]) -> Vec<FailedCheck> {
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
-    failed.map(|judged| FailedCheck { id: judged.check.id.to_string(), type_id: judged.check.spec.demand.kind().as_str() }).collect()
+    failed
+        .map(|judged| FailedCheck {
+            id: judged.check.id.to_string(),
+            type_id: judged.check.spec.demand.kind().as_str(),
+        })
+        .collect()
 }
 
 fn failure(
@@ -142,7 +209,9 @@ fn failure(
     evidence: &Evidence,
     tx: &Read<'_>,
 ) -> Result<FailedRequest> {
-    let of = |(policy, checks): &(String, Vec<EvaluatedCheck>)| PolicyFailure::of(policy, checks, evidence, tx);
+    let of = |(policy, checks): &(String, Vec<EvaluatedCheck>)| {
+        PolicyFailure::of(policy, checks, evidence, tx)
+    };
     Ok(FailedRequest {
         api_session_id: caller.session.id.clone(),
         service_id: service.id.clone(),

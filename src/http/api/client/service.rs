@@ -1,4 +1,5 @@
-//! The rows of services in the client interface. Which services a list shows is in `service_list.rs`.
+//! The rows of services in the client interface. Which services a list shows is in
+//! `service_list.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,28 +35,74 @@ pub(crate) struct ServiceListing {
     config_types: Vec<String>,
 }
 
-/// The filterable names. `configs` filters by the id of a config. The data in `config` is not filterable.
-const FILTER_NAMES: FilterNames<Service> =
-    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
+/// The filterable names. `configs` filters by the id of a config. The data in `config` is not
+/// filterable.
+const FILTER_NAMES: FilterNames<Service> = FilterNames::only(&[
+    "id",
+    "createdAt",
+    "updatedAt",
+    "tags",
+    "name",
+    "terminatorStrategy",
+    "roleAttributes",
+    "configs",
+]);
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<StreamedList<ServiceDetail>> {
-    let ServiceListing { listing, roles, config_types } = wanted;
-    let types = if config_types.is_empty() { call.caller()?.config_types() } else { config_types };
-    service_list::list(&call, ServiceListRequest { listing, roles, names: &FILTER_NAMES, types, as_identity: None, hides_usage: false })
-        .await
+pub(crate) async fn list(
+    call: Call,
+    Query(wanted): Query<ServiceListing>,
+) -> Result<StreamedList<ServiceDetail>> {
+    let ServiceListing {
+        listing,
+        roles,
+        config_types,
+    } = wanted;
+    let types = if config_types.is_empty() {
+        call.caller()?.config_types()
+    } else {
+        config_types
+    };
+    service_list::list(
+        &call,
+        ServiceListRequest {
+            listing,
+            roles,
+            names: &FILTER_NAMES,
+            types,
+            as_identity: None,
+            hides_usage: false,
+        },
+    )
+    .await
 }
 
 /// A service that the caller may see.
 ///
 /// # Errors
-/// [`Error::NotFound`], also if the caller may neither dial nor bind it and is not an administrator.
-pub(crate) fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
+/// [`Error::NotFound`], also if the caller may neither dial nor bind it and is not an
+/// administrator.
+pub(crate) fn visible(
+    call: &Call,
+    caller: &Caller,
+    tx: &Read<'_>,
+    id: &Id<Service>,
+) -> Result<Record<Service>> {
     let service = tx.get(id)?;
     let identity = caller.identity.id.as_str();
-    let may = |right| call.access.ask(|engine| engine.may(identity, id.as_str(), right));
-    let seen = caller.is_admin() || [crate::access::Right::Dial, crate::access::Right::Bind].into_iter().any(may);
-    if seen { Ok(service) } else { Err(missing(Service::KIND, id)) }
+    let may = |right| {
+        call.access
+            .ask(|engine| engine.may(identity, id.as_str(), right))
+    };
+    let seen = caller.is_admin()
+        || [crate::access::Right::Dial, crate::access::Right::Bind]
+            .into_iter()
+            .any(may);
+    if seen {
+        Ok(service)
+    } else {
+        Err(missing(Service::KIND, id))
+    }
 }
 
 /// GET /services/{id}
@@ -63,9 +110,18 @@ pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<Service
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
-        let plan = ViewPlan::new(tx, &call.access, call.evidence()?, caller.identity.clone(), &caller.config_types())?;
+        let plan = ViewPlan::new(
+            tx,
+            &call.access,
+            call.evidence()?,
+            caller.identity.clone(),
+            &caller.config_types(),
+        )?;
         let data = Viewer::new(tx, &call.access, &plan).render(&service)?;
-        Ok(Tagged { data, tag: entity_tag(&service)? })
+        Ok(Tagged {
+            data,
+            tag: entity_tag(&service)?,
+        })
     })
 }
 
@@ -83,6 +139,10 @@ pub(crate) async fn updates(call: Call) -> Result<Data<Updates>> {
     let since = caller.session.created_at.max(call.started);
     let identity = caller.identity.id.as_str();
     let otherwise = u64::try_from(since.millis()).unwrap_or_default();
-    let at = call.access.ask(|engine| engine.last_change_at(identity, otherwise));
-    Ok(Data(Updates { last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)) }))
+    let at = call
+        .access
+        .ask(|engine| engine.last_change_at(identity, otherwise));
+    Ok(Data(Updates {
+        last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)),
+    }))
 }

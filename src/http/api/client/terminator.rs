@@ -30,9 +30,17 @@ pub(crate) struct View {
 }
 
 /// The filterable names. Clients also sort by address, which is not shown.
-const FILTER_NAMES: FilterNames<Terminator> =
-    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"])
-        .ordered_by(&["address"]);
+const FILTER_NAMES: FilterNames<Terminator> = FilterNames::only(&[
+    "id",
+    "createdAt",
+    "updatedAt",
+    "tags",
+    "instanceId",
+    "router",
+    "service",
+    "service.name",
+])
+.ordered_by(&["address"]);
 
 fn render(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
     let service = tx.get(&record.spec.service)?;
@@ -46,9 +54,17 @@ fn render(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
 }
 
 /// GET /services/{id}/terminators
-pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
+pub(crate) async fn of_service(
+    call: Call,
+    id: Id<Service>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
     let caller = call.caller()?;
-    call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
-    let wanted = Scope::Having { field: "service", value: id.into_text() };
+    call.store
+        .read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
+    let wanted = Scope::Having {
+        field: "service",
+        value: id.into_text(),
+    };
     listed(&call, listing, &FILTER_NAMES, |_| Ok(wanted), render).await
 }

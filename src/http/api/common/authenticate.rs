@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// The authentication method: user name and password in the body, the client certificate of the connection, or the bearer token of an
-/// external signer.
+/// The authentication method: user name and password in the body, the client certificate of the
+/// connection, or the bearer token of an external signer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AuthMethod {
@@ -71,7 +71,11 @@ pub(crate) async fn authenticate(
     OptionalBody(body): OptionalBody<Authenticate>,
 ) -> Result<NewSessionAnswer<SessionDetail>> {
     let mut body = body.unwrap_or_default();
-    Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
+    Amount::of_texts(&body.config_types).check(
+        "configTypes",
+        Amount::default(),
+        call.changes.most_of_clients(),
+    )?;
     let client_info = ClientInfo {
         env_info: body.env_info.take(),
         sdk_info: body.sdk_info.take(),
@@ -81,7 +85,12 @@ pub(crate) async fn authenticate(
     let caller = match opened(&call, method, &body, client_info).await {
         Err(Error::InvalidAuth) => {
             let (identity, address) = (claimed(&call, method, &body)?, call.peer.shown());
-            let refused = RejectedCaller { what: method.as_str(), identity, address, ..RejectedCaller::default() };
+            let refused = RejectedCaller {
+                what: method.as_str(),
+                identity,
+                address,
+                ..RejectedCaller::default()
+            };
             call.refusals.note(&call.store, refused, call.now).await;
             return Err(Error::InvalidAuth);
         }
@@ -94,22 +103,39 @@ pub(crate) async fn authenticate(
 ///
 /// # Errors
 /// The bearer token cannot be verified now, or the store fails.
-pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static str) -> Result<NewSessionAnswer<SessionDetail>> {
+pub(crate) async fn login_answer(
+    call: &Call,
+    caller: Caller,
+    method: &'static str,
+) -> Result<NewSessionAnswer<SessionDetail>> {
     call.metrics.logins.count(method);
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
-    call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
+    call.tokens
+        .satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller)
+        .await?;
     let timeout = call.sessions.timeout();
-    Ok(NewSessionAnswer { data: current(call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
+    Ok(NewSessionAnswer {
+        data: current(call, &caller)?,
+        token,
+        timeout: timeout.as_secs(),
+        ends: call.now.plus(timeout),
+    })
 }
 
 /// Checks the credential and opens a session.
-async fn opened(call: &Call, method: AuthMethod, body: &Authenticate, client_info: ClientInfo) -> Result<Caller> {
+async fn opened(
+    call: &Call,
+    method: AuthMethod,
+    body: &Authenticate,
+    client_info: ClientInfo,
+) -> Result<Caller> {
     let principal = judged(call, method, body).await?;
     let place = call.sessions.admit(&principal.identity)?;
     let has_certificate = principal.certificate.is_some();
     let caller = login::open(&call.changes, principal, client_info, place).await?;
     if has_certificate && caller.session.spec.is_mfa_required {
-        call.codes.know(&caller.identity.id, call.peer.address, call.now);
+        call.codes
+            .know(&caller.identity.id, call.peer.address, call.now);
     }
     Ok(caller)
 }
@@ -119,13 +145,32 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
     match method {
         AuthMethod::Password => {
             let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-            let (Some(username), Some(password)) = (given(&body.username), given(&body.password)) else {
-                return Err(Error::Incomplete("user name and password are required".into()));
+            let (Some(username), Some(password)) = (given(&body.username), given(&body.password))
+            else {
+                return Err(Error::Incomplete(
+                    "user name and password are required".into(),
+                ));
             };
-            let asker = Requester { address: call.peer.address, name: username };
-            login::password(&call.store, &call.changes, &call.passwords, call.now, &asker, password).await
+            let asker = Requester {
+                address: call.peer.address,
+                name: username,
+            };
+            login::password(
+                &call.store,
+                &call.changes,
+                &call.passwords,
+                call.now,
+                &asker,
+                password,
+            )
+            .await
         }
-        AuthMethod::Cert => login::certificate(&call.store, &call.keystore, call.now, &call.peer.certificates),
+        AuthMethod::Cert => login::certificate(
+            &call.store,
+            &call.keystore,
+            call.now,
+            &call.peer.certificates,
+        ),
         AuthMethod::ExtJwt => {
             let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
             call.tokens.login(&call.store, call.now, bearer).await
@@ -133,12 +178,17 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
     }
 }
 
-/// The identity that a rejected caller claimed to be, if its user name or certificate belongs to one.
+/// The identity that a rejected caller claimed to be, if its user name or certificate belongs to
+/// one.
 fn claimed(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Option<String>> {
     call.store.read(|tx| {
         let found = match (method, &body.username, call.chain().first()) {
-            (AuthMethod::Password, Some(username), _) => tx.find_by::<Authenticator>("updbUsername", username)?,
-            (AuthMethod::Cert, _, Some(leaf)) => tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?,
+            (AuthMethod::Password, Some(username), _) => {
+                tx.find_by::<Authenticator>("updbUsername", username)?
+            }
+            (AuthMethod::Cert, _, Some(leaf)) => {
+                tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?
+            }
             _ => None,
         };
         Ok(found.map(|authenticator| authenticator.spec.identity_id.into_text()))

@@ -6,7 +6,10 @@ use serde::Serialize;
 use crate::{
     authentication::{Caller, session_end},
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Entity, HalLinks, Id, Identity, Record, TypedLookup, api_session::View},
+    entity::{
+        ApiSession, Authenticator, Entity, HalLinks, Id, Identity, Record, TypedLookup,
+        api_session::View,
+    },
     error::Result,
     http::{
         answer::{Data, NoData},
@@ -40,13 +43,31 @@ pub(crate) struct CurrentSession {
 pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
     let active = call.sessions.last_activity(session);
-    let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
-    let authenticator = authenticator.map(|id| call.store.read(|tx| tx.find(&id))).transpose()?.flatten();
-    let is_cert_extendable = authenticator.as_ref().is_some_and(Record::is_issued_by_network);
-    let mut of = View::of(session.spec.clone(), &caller.identity, caller.queries.clone(), authenticator.as_ref());
+    let authenticator = session
+        .spec
+        .authenticator()
+        .map(Id::<Authenticator>::from_text);
+    let authenticator = authenticator
+        .map(|id| call.store.read(|tx| tx.find(&id)))
+        .transpose()?
+        .flatten();
+    let is_cert_extendable = authenticator
+        .as_ref()
+        .is_some_and(Record::is_issued_by_network);
+    let mut of = View::of(
+        session.spec.clone(),
+        &caller.identity,
+        caller.queries.clone(),
+        authenticator.as_ref(),
+    );
     of.cached_last_activity_at = active;
     let (expires_at, left) = call.ends(caller);
-    let view = CurrentSession { of, expires_at, expiration_seconds: left.as_secs(), is_cert_extendable };
+    let view = CurrentSession {
+        of,
+        expires_at,
+        expiration_seconds: left.as_secs(),
+        is_cert_extendable,
+    };
     Ok(Detail::new(session, view))
 }
 
@@ -58,7 +79,9 @@ pub(crate) async fn session(call: Call) -> Result<Data<SessionDetail>> {
 
 /// DELETE /current-api-session
 pub(crate) async fn log_out(call: Call) -> Result<NoData> {
-    session_end::log_out(&call.changes, call.caller()?.session.id.clone()).await.map(|()| NoData)
+    session_end::log_out(&call.changes, call.caller()?.session.id.clone())
+        .await
+        .map(|()| NoData)
 }
 
 /// GET /current-identity
@@ -67,7 +90,9 @@ pub(crate) async fn identity(call: Call) -> Result<Data<Detail<<Identity as Enti
     call.store.read(|tx| {
         let record = tx.get(id)?;
         let mut detail = Detail::new(&record, Identity::view(&record, tx)?);
-        detail.links = HalLinks::default().with("self", "current-identity").with("mfa", "current-identity/mfa");
+        detail.links = HalLinks::default()
+            .with("self", "current-identity")
+            .with("mfa", "current-identity/mfa");
         Ok(Data(detail))
     })
 }

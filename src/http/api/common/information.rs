@@ -39,7 +39,8 @@ pub(crate) struct VersionDetail {
     capabilities: Vec<&'static str>,
     revision: &'static str,
     runtime_version: &'static str,
-    /// The version that clients compare with versions of OpenZiti. That of Overkeep is the version of its own interface in `apiVersions`.
+    /// The version that clients compare with versions of OpenZiti. That of Overkeep is the version
+    /// of its own interface in `apiVersions`.
     version: &'static str,
 }
 
@@ -57,12 +58,26 @@ struct ApiVersion {
 /// GET /version
 pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
     let interface = |name: &str, path: &'static str| {
-        let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
+        let api_base_urls = call
+            .addresses
+            .iter()
+            .map(|address| format!("https://{address}{path}"))
+            .collect();
         let version = (name == OWN).then_some(env!("CARGO_PKG_VERSION"));
-        BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version })])
+        BTreeMap::from([(
+            "v1",
+            ApiVersion {
+                api_base_urls,
+                path,
+                version,
+            },
+        )])
     };
     Ok(Data(VersionDetail {
-        api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(name, path))).collect(),
+        api_versions: INTERFACES
+            .into_iter()
+            .map(|(name, path)| (name, interface(name, path)))
+            .collect(),
         build_date: env!("OVERKEEP_BUILD_DATE"),
         capabilities: Vec::new(),
         revision: env!("OVERKEEP_REVISION"),
@@ -93,7 +108,12 @@ pub(crate) struct Protocol {
 
 /// GET /protocols
 pub(crate) async fn protocols(call: Call) -> Result<Data<BTreeMap<&'static str, Protocol>>> {
-    Ok(Data(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
+    Ok(Data(BTreeMap::from([(
+        "https",
+        Protocol {
+            address: call.address.clone(),
+        },
+    )])))
 }
 
 /// The certificate authorities, base64 of a PKCS#7 structure (RFC 7030 section 4.1.3).
@@ -103,12 +123,21 @@ impl Answer for CaStore {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
         let content = vec![("application/pkcs7-mime", Some(text))];
-        operation.answer = Some(AnswerShape { status: 200, content, headers: &[Header::TransferEncoding] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content,
+            headers: &[Header::TransferEncoding],
+        });
         operation.any_accept = true;
     }
     fn reply(self) -> Result<Reply> {
         let headers = vec![(Header::TransferEncoding.name(), "base64".to_owned())];
-        Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes().into(), headers })
+        Ok(Reply {
+            status: 200,
+            media: "application/pkcs7-mime",
+            body: self.0.into_bytes().into(),
+            headers,
+        })
     }
 }
 

@@ -62,18 +62,32 @@ pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Resu
 /// A step in which a session passes the second factor with a code.
 type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Result<()>;
 
-/// Runs a step in which the caller's session passes the second factor. Every such step is run by this function.
+/// Runs a step in which the caller's session passes the second factor. Every such step is run by
+/// this function.
 async fn pass(call: &Call, code: String, step: MfaStep) -> Result<NoData> {
-    let (codes, session, attempt) = (call.codes.clone(), call.caller()?.session.clone(), attempt(call, code)?);
-    call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| NoData)
+    let (codes, session, attempt) = (
+        call.codes.clone(),
+        call.caller()?.session.clone(),
+        attempt(call, code)?,
+    );
+    call.changes
+        .run(move |change| step(change, &codes, &session, &attempt))
+        .await
+        .map(|()| NoData)
 }
 
-/// An attempt with a code. If the limit of attempts is reached, the attempt is rejected here and does not occupy the writer.
+/// An attempt with a code. If the limit of attempts is reached, the attempt is rejected here and
+/// does not occupy the writer.
 fn attempt(call: &Call, code: String) -> Result<Attempt> {
     let caller = call.caller()?;
     let session = &caller.session;
     let credential = session.spec.authenticator_id.clone();
-    let attempt = Attempt { code, session: session.id.clone(), credential, address: call.peer.address };
+    let attempt = Attempt {
+        code,
+        session: session.id.clone(),
+        credential,
+        address: call.peer.address,
+    };
     call.codes.admit(&caller.identity.id, &attempt, call.now)?;
     Ok(attempt)
 }
@@ -82,7 +96,10 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
 pub(crate) async fn enroll(call: Call) -> Result<CreatedLocation> {
     mfa::may_set_up(call.caller()?)?;
     let codes = call.codes.clone();
-    let id = change_own(&call, move |change, identity| mfa::enroll(change, &codes, identity)).await?;
+    let id = change_own(&call, move |change, identity| {
+        mfa::enroll(change, &codes, identity)
+    })
+    .await?;
     Ok(CreatedLocation::at(PATH, &id))
 }
 
@@ -96,7 +113,10 @@ pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
     })?;
     if !record.spec.is_verified {
         mfa::may_set_up(call.caller()?)?;
-        view.provisioning_url = Some(call.codes.provisioning_url(&record.spec, &identity.spec.name)?);
+        view.provisioning_url = Some(
+            call.codes
+                .provisioning_url(&record.spec, &identity.spec.name)?,
+        );
         view.recovery_codes = Some(call.codes.recovery_codes(&record.spec)?);
     }
     Ok(Data(linked(&record, view)))
@@ -107,13 +127,24 @@ pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
     mfa::may_set_up(call.caller()?)?;
     let identity = call.identity()?;
     let record = call.store.read(|tx| mfa::unverified(tx, &identity.id))?;
-    Picture::of(&call.codes.provisioning_url(&record.spec, &identity.spec.name)?, "name")
+    Picture::of(
+        &call
+            .codes
+            .provisioning_url(&record.spec, &identity.spec.name)?,
+        "name",
+    )
 }
 
 /// DELETE /current-identity/mfa
 pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<NoData> {
-    let (codes, attempt) = (call.codes.clone(), attempt(&call, header.code.unwrap_or_default())?);
-    change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &attempt)).await?;
+    let (codes, attempt) = (
+        call.codes.clone(),
+        attempt(&call, header.code.unwrap_or_default())?,
+    );
+    change_own(&call, move |change, identity| {
+        mfa::remove(change, &codes, identity, &attempt)
+    })
+    .await?;
     call.codes.forgive(&call.identity()?.id);
     Ok(NoData)
 }
@@ -124,17 +155,31 @@ pub(crate) async fn recovery_codes(
     OptionalBody(given): OptionalBody<MfaValidation>,
     Headers(header): Headers<CodeHeader>,
 ) -> Result<Data<Detail<RecoveryCodes>>> {
-    let code = given.map(|body| body.code).filter(|code| !code.is_empty()).or(header.code).unwrap_or_default();
+    let code = given
+        .map(|body| body.code)
+        .filter(|code| !code.is_empty())
+        .or(header.code)
+        .unwrap_or_default();
     let (codes, attempt) = (call.codes.clone(), attempt(&call, code)?);
-    let record = change_own(&call, move |change, identity| mfa::show(change, &codes, identity, &attempt)).await?;
+    let record = change_own(&call, move |change, identity| {
+        mfa::show(change, &codes, identity, &attempt)
+    })
+    .await?;
     let recovery_codes = call.codes.recovery_codes(&record.spec)?;
     Ok(Data(linked(&record, RecoveryCodes { recovery_codes })))
 }
 
 /// POST /current-identity/mfa/recovery-codes
-pub(crate) async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<NoData> {
+pub(crate) async fn renew_recovery_codes(
+    call: Call,
+    Body(given): Body<MfaValidation>,
+) -> Result<NoData> {
     let (codes, attempt) = (call.codes.clone(), attempt(&call, given.code)?);
-    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| NoData)
+    change_own(&call, move |change, identity| {
+        mfa::renew(change, &codes, identity, &attempt)
+    })
+    .await
+    .map(|()| NoData)
 }
 
 /// A change to the caller's own identity.
@@ -147,11 +192,18 @@ async fn change_own<T: Send + 'static>(
 }
 
 fn linked<V>(record: &Record<Mfa>, view: V) -> Detail<V> {
-    let links = HalLinks::default().with("self", PATH).with("current-identity", "current-identity");
+    let links = HalLinks::default()
+        .with("self", PATH)
+        .with("current-identity", "current-identity");
     let links = if record.spec.is_verified {
         links.with("recovery-codes", format_args!("{PATH}/recovery-codes"))
     } else {
-        links.with("verify", format_args!("{PATH}/verify")).with("qr", format_args!("{PATH}/qr-code"))
+        links
+            .with("verify", format_args!("{PATH}/verify"))
+            .with("qr", format_args!("{PATH}/qr-code"))
     };
-    Detail { links, ..Detail::new(record, view) }
+    Detail {
+        links,
+        ..Detail::new(record, view)
+    }
 }

@@ -1,6 +1,7 @@
-//! The network token, with which a client that knows only the address of the controller can join the network. The token names the
-//! controller and is signed with the controller's key. The token is not secret and does not expire. To enroll, a client needs a further
-//! proof, such as a token of an external signer.
+//! The network token, with which a client that knows only the address of the controller can join
+//! the network. The token names the controller and is signed with the controller's key. The token
+//! is not secret and does not expire. To enroll, a client needs a further proof, such as a token of
+//! an external signer.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub(crate) struct NetworkToken {
 
 /// GET /network-jwts
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<NetworkToken>>> {
-    let token = call.network_tokens.token(call.keystore.signer(), &call.address)?;
+    let token = call
+        .network_tokens
+        .token(call.keystore.signer(), &call.address)?;
     Ok(Data(vec![NetworkToken { name: NAME, token }]))
 }

@@ -6,14 +6,20 @@ use crate::{built_in_router::CircuitInfo, http::state::AppState};
 ///
 /// # Errors
 /// The first error of `each`.
-pub(crate) fn each<E>(state: &AppState, mut each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+pub(crate) fn each<E>(
+    state: &AppState,
+    mut each: impl FnMut(CircuitInfo) -> Result<(), E>,
+) -> Result<(), E> {
     state.router.each_circuit(&mut each)?;
     state.control.each_circuit(each)
 }
 
 /// The open circuit with an id.
 pub(crate) fn find(state: &AppState, id: &str) -> Option<CircuitInfo> {
-    state.router.circuit(id).or_else(|| state.control.circuit(id))
+    state
+        .router
+        .circuit(id)
+        .or_else(|| state.control.circuit(id))
 }
 
 /// Ends a circuit. Returns whether it existed.

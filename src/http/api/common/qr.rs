@@ -26,13 +26,19 @@ impl Picture {
     /// # Errors
     /// [`Error::Invalid`] with `field` for a text of more than about two thousand bytes.
     pub(crate) fn of(text: &str, field: &str) -> Result<Self> {
-        let code = QrCode::encode_text(text, QrCodeEcc::Medium).map_err(|_| Error::invalid(field, "is too long for a QR code", ""))?;
+        let code = QrCode::encode_text(text, QrCodeEcc::Medium)
+            .map_err(|_| Error::invalid(field, "is too long for a QR code", ""))?;
         let modules = usize::try_from(code.size()).unwrap_or_default();
         let scale = (PIXELS / (modules + 2 * QUIET)).max(1);
         let margin = (PIXELS - modules * scale) / 2;
         let mut pixels = vec![WHITE; PIXELS * PIXELS];
         for (at, pixel) in pixels.iter_mut().enumerate() {
-            let module = |from_edge: usize| from_edge.checked_sub(margin).map(|inside| inside / scale).filter(|module| *module < modules);
+            let module = |from_edge: usize| {
+                from_edge
+                    .checked_sub(margin)
+                    .map(|inside| inside / scale)
+                    .filter(|module| *module < modules)
+            };
             if let (Some(x), Some(y)) = (module(at % PIXELS), module(at / PIXELS))
                 && code.get_module(x as i32, y as i32)
             {
@@ -44,7 +50,8 @@ impl Picture {
 }
 
 fn png_of(pixels: &[u8]) -> Result<Vec<u8>> {
-    let failed = |e: png::EncodingError| Error::Internal(format!("cannot write a QR code as PNG: {e}"));
+    let failed =
+        |e: png::EncodingError| Error::Internal(format!("cannot write a QR code as PNG: {e}"));
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, PIXELS as u32, PIXELS as u32);
     encoder.set_color(png::ColorType::Grayscale);
@@ -57,11 +64,20 @@ fn png_of(pixels: &[u8]) -> Result<Vec<u8>> {
 
 impl Answer for Picture {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answer = Some(AnswerShape { status: 200, content: vec![("image/png", None)], headers: &[Header::CacheControl] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![("image/png", None)],
+            headers: &[Header::CacheControl],
+        });
         operation.errors.insert(404);
     }
     fn reply(self) -> Result<Reply> {
         let headers = vec![(Header::CacheControl.name(), "no-store".into())];
-        Ok(Reply { status: 200, media: "image/png", body: self.0.into(), headers })
+        Ok(Reply {
+            status: 200,
+            media: "image/png",
+            body: self.0.into(),
+            headers,
+        })
     }
 }

@@ -12,7 +12,10 @@ use serde::Serialize;
 
 use crate::{
     access::{Access, PolicyEntityKind, PolicyGrant, Right, ServiceRights},
-    entity::{Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record, Service, TypedLookup},
+    entity::{
+        Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record,
+        Service, TypedLookup,
+    },
     error::{Error, Result},
     http::{
         cache::json_cache::{CachedJson, JsonCache, Present, SOME, ServiceJson},
@@ -41,7 +44,8 @@ pub(crate) struct SeenService {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Usage {
-    /// Config data by name of config type: those of the service, overridden by those of the identity.
+    /// Config data by name of config type: those of the service, overridden by those of the
+    /// identity.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     pub config: BTreeMap<String, Document>,
     /// `Bind`, `Dial`, or `Invalid` for an administrator who has neither right.
@@ -52,7 +56,8 @@ pub(crate) struct Usage {
 
 /// The members of [`Usage`] in lists that show none, as clients expect them.
 const NO_USAGE: &[u8] = br#","config":null,"permissions":null,"postureQueries":[]}"#;
-/// The maximum number of services looked up at a time if posture checks exist: the policies of each are read under the lock of the engine.
+/// The maximum number of services looked up at a time if posture checks exist: the policies of each
+/// are read under the lock of the engine.
 const CHECKED: usize = 16;
 
 /// The rights that an identity has to a service.
@@ -62,7 +67,8 @@ pub(crate) struct HeldRights {
     dial: bool,
 }
 
-/// The rights that an identity has to a service, and if posture checks exist the policies that grant them.
+/// The rights that an identity has to a service, and if posture checks exist the policies that
+/// grant them.
 #[derive(Default)]
 struct Held {
     rights: HeldRights,
@@ -71,18 +77,29 @@ struct Held {
 
 impl HeldRights {
     fn of(rights: &ServiceRights, row: u32) -> Self {
-        Self { bind: rights.to(Right::Bind).contains(row), dial: rights.to(Right::Dial).contains(row) }
+        Self {
+            bind: rights.to(Right::Bind).contains(row),
+            dial: rights.to(Right::Dial).contains(row),
+        }
     }
 
     fn permissions(self) -> Vec<PolicyType> {
         let held = [(self.bind, PolicyType::Bind), (self.dial, PolicyType::Dial)];
-        let held: Vec<_> = held.into_iter().filter(|(may, _)| *may).map(|(_, right)| right).collect();
-        if held.is_empty() { vec![PolicyType::Invalid] } else { held }
+        let held: Vec<_> = held
+            .into_iter()
+            .filter(|(may, _)| *may)
+            .map(|(_, right)| right)
+            .collect();
+        if held.is_empty() {
+            vec![PolicyType::Invalid]
+        } else {
+            held
+        }
     }
 }
 
-/// The identity for which services are shown, and what is shown. The plan is made once per answer; the answer may be written in several
-/// transactions.
+/// The identity for which services are shown, and what is shown. The plan is made once per answer;
+/// the answer may be written in several transactions.
 pub(crate) struct ViewPlan {
     identity: Record<Identity>,
     evidence: Evidence,
@@ -92,7 +109,8 @@ pub(crate) struct ViewPlan {
     has_checks: bool,
     /// Whether the members that depend on the viewer are left out.
     hides_usage: bool,
-    /// Posture queries by policy id, as they were when the answer first needed them. One policy may apply to many services.
+    /// Posture queries by policy id, as they were when the answer first needed them. One policy may
+    /// apply to many services.
     asked: Mutex<HashMap<Arc<str>, CachedJson<PostureQueries>>>,
 }
 
@@ -114,12 +132,18 @@ pub(crate) struct Viewer<'v> {
 type Setting = Rc<Option<(String, Document)>>;
 
 impl ViewPlan {
-    /// The plan for an identity with this posture evidence. `types` are the config types to show, by id or name; `all` means every type.
-    /// Unknown types are ignored.
+    /// The plan for an identity with this posture evidence. `types` are the config types to show,
+    /// by id or name; `all` means every type. Unknown types are ignored.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn new(tx: &Read<'_>, access: &Access, evidence: Evidence, identity: Record<Identity>, types: &[String]) -> Result<Self> {
+    pub(crate) fn new(
+        tx: &Read<'_>,
+        access: &Access,
+        evidence: Evidence,
+        identity: Record<Identity>,
+        types: &[String],
+    ) -> Result<Self> {
         let mut wanted = BTreeMap::new();
         if types.iter().any(|name| name == ConfigType::ALL) {
             tx.each::<ConfigType>(|record| {
@@ -133,13 +157,23 @@ impl ViewPlan {
             }
         }
         let has_checks = access.ask(|engine| engine.count(PolicyEntityKind::PostureCheck) > 0);
-        Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false, asked: Mutex::default() })
+        Ok(Self {
+            identity,
+            evidence,
+            wanted,
+            has_checks,
+            hides_usage: false,
+            asked: Mutex::default(),
+        })
     }
 
     /// The same plan. If `hides_usage` is set, the members that depend on the viewer are left out.
     #[must_use]
     pub(crate) fn hiding_usage(self, hides_usage: bool) -> Self {
-        Self { hides_usage, ..self }
+        Self {
+            hides_usage,
+            ..self
+        }
     }
 
     /// Whether only the services that the identity may use are listed.
@@ -152,9 +186,13 @@ impl ViewPlan {
         access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
             let usable = engine.visible(&rights);
-            let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
+            let part = usable
+                .iter()
+                .skip(window.offset)
+                .take(window.limit.unwrap_or(usize::MAX));
             let mut ids = Ids::default();
-            part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row)).for_each(|id| ids.push(id));
+            part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row))
+                .for_each(|id| ids.push(id));
             (ids, usable.len() as u64)
         })
     }
@@ -163,7 +201,11 @@ impl ViewPlan {
     pub(crate) fn usable(&self, access: &Access) -> Vec<String> {
         access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
-            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(PolicyEntityKind::Service, *row)?.to_string())).collect()
+            engine
+                .visible(&rights)
+                .iter()
+                .filter_map(|row| Some(engine.id(PolicyEntityKind::Service, *row)?.to_string()))
+                .collect()
         })
     }
 }
@@ -173,10 +215,21 @@ impl<'v> Viewer<'v> {
     pub(crate) fn new(tx: &'v Read<'v>, access: &'v Access, plan: &'v ViewPlan) -> Self {
         let mut overrides: HashMap<_, Vec<_>> = HashMap::new();
         for own in &plan.identity.state.service_configs {
-            overrides.entry(own.service.as_str()).or_default().push(&own.config);
+            overrides
+                .entry(own.service.as_str())
+                .or_default()
+                .push(&own.config);
         }
         let (settings, alike) = (RefCell::default(), RefCell::default());
-        Self { tx, access, plan, evaluator: PostureEvaluator::new(tx, plan.evidence.clone()), overrides, settings, alike }
+        Self {
+            tx,
+            access,
+            plan,
+            evaluator: PostureEvaluator::new(tx, plan.evidence.clone()),
+            overrides,
+            settings,
+            alike,
+        }
     }
 
     /// A service as shown to this viewer.
@@ -186,24 +239,44 @@ impl<'v> Viewer<'v> {
     pub(crate) fn render(&self, service: &Record<Service>) -> Result<ServiceDetail> {
         let held = self.held(&[service.id.as_str()]).pop().unwrap_or_default();
         let usage = self.usage(&service.id, &service.spec.configs, &held)?;
-        Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
+        Ok(Detail::new(
+            service,
+            SeenService {
+                of: Service::view(service, self.tx)?,
+                usage,
+            },
+        ))
     }
 
-    /// Writes services as shown to this viewer. `texts` caches their common JSON; `at` is a commit number from before the transaction.
+    /// Writes services as shown to this viewer. `texts` caches their common JSON; `at` is a commit
+    /// number from before the transaction.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn write(&self, json_cache: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        json_cache: &JsonCache,
+        at: Present,
+        part: &mut Part<'_>,
+    ) -> Result<()> {
         if self.plan.has_checks {
             self.tx.leave()?;
         }
         loop {
             // With checks, an entry may fill a part by itself.
-            let ids = part.ahead(if self.plan.has_checks { part.room(CHECKED) } else { SOME });
+            let ids = part.ahead(if self.plan.has_checks {
+                part.room(CHECKED)
+            } else {
+                SOME
+            });
             if ids.is_empty() {
                 return Ok(());
             }
-            for ((id, known), held) in ids.iter().zip(json_cache.services(ids.iter().copied())).zip(self.held(&ids)) {
+            for ((id, known), held) in ids
+                .iter()
+                .zip(json_cache.services(ids.iter().copied()))
+                .zip(self.held(&ids))
+            {
                 if part.next().is_none() {
                     return Ok(());
                 }
@@ -212,7 +285,9 @@ impl<'v> Viewer<'v> {
                     Some(text) => text,
                     None => {
                         // The service was just deleted.
-                        let Some(record) = self.tx.find(&id)? else { continue };
+                        let Some(record) = self.tx.find(&id)? else {
+                            continue;
+                        };
                         json_cache.service(&record, self.tx, at)?
                     }
                 };
@@ -221,13 +296,20 @@ impl<'v> Viewer<'v> {
         }
     }
 
-    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &ServiceJson, held: &Held) -> Result<()> {
+    fn append(
+        &self,
+        part: &mut Part<'_>,
+        id: &Id<Service>,
+        text: &ServiceJson,
+        held: &Held,
+    ) -> Result<()> {
         if self.plan.hides_usage {
             part.add(&[text.open.as_bytes(), NO_USAGE]);
             return Ok(());
         }
         let written = |usage: &Usage| {
-            let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
+            let mut usage = serde_json::to_vec(usage)
+                .map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
             // The members of `usage` are appended to those of the text.
             if let Some(open) = usage.first_mut() {
                 *open = b',';
@@ -235,10 +317,14 @@ impl<'v> Viewer<'v> {
             Ok::<_, Error>(usage)
         };
         if !self.plan.wanted.is_empty() || self.plan.has_checks {
-            part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
+            part.add(&[
+                text.open.as_bytes(),
+                &written(&self.usage(id, &text.configs, held)?)?,
+            ]);
             return Ok(());
         }
-        // Without configs and posture checks, the end is the same for all services with these rights.
+        // Without configs and posture checks, the end is the same for all services with these
+        // rights.
         let mut alike = self.alike.borrow_mut();
         let usage = match alike.entry(held.rights) {
             Entry::Occupied(known) => known.into_mut(),
@@ -248,8 +334,8 @@ impl<'v> Viewer<'v> {
         Ok(())
     }
 
-    /// The rights that the identity has to each of these services, and the policies that grant them. The engine is locked once for all
-    /// services.
+    /// The rights that the identity has to each of these services, and the policies that grant
+    /// them. The engine is locked once for all services.
     fn held(&self, services: &[&str]) -> Vec<Held> {
         if self.plan.hides_usage {
             return services.iter().map(|_| Held::default()).collect();
@@ -258,10 +344,26 @@ impl<'v> Viewer<'v> {
         self.access.ask(|engine| {
             let rights = engine.rights(identity);
             let of = |service: &&str| {
-                let rights = engine.row(PolicyEntityKind::Service, service).map(|row| HeldRights::of(&rights, row)).unwrap_or_default();
-                let words = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)].into_iter().filter(|_| self.plan.has_checks);
-                let granted = |(right, word)| engine.all_grants(identity, service, right).into_iter().map(move |grant| (word, grant));
-                Held { rights, grants: words.flat_map(granted).collect() }
+                let rights = engine
+                    .row(PolicyEntityKind::Service, service)
+                    .map(|row| HeldRights::of(&rights, row))
+                    .unwrap_or_default();
+                let words = [
+                    (Right::Bind, PolicyType::Bind),
+                    (Right::Dial, PolicyType::Dial),
+                ]
+                .into_iter()
+                .filter(|_| self.plan.has_checks);
+                let granted = |(right, word)| {
+                    engine
+                        .all_grants(identity, service, right)
+                        .into_iter()
+                        .map(move |grant| (word, grant))
+                };
+                Held {
+                    rights,
+                    grants: words.flat_map(granted).collect(),
+                }
             };
             services.iter().map(of).collect()
         })
@@ -270,20 +372,38 @@ impl<'v> Viewer<'v> {
     fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: &Held) -> Result<Usage> {
         let permissions = held.rights.permissions();
         let posture_queries = self.posture_queries(&held.grants, &permissions)?;
-        Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
+        Ok(Usage {
+            config: self.config(service, configs)?,
+            permissions,
+            posture_queries,
+        })
     }
 
     /// The posture queries of each policy; without a policy, one entry per right.
-    fn posture_queries(&self, grants: &[(PolicyType, PolicyGrant)], permissions: &[PolicyType]) -> Result<Vec<CachedJson<PostureQueries>>> {
+    fn posture_queries(
+        &self,
+        grants: &[(PolicyType, PolicyGrant)],
+        permissions: &[PolicyType],
+    ) -> Result<Vec<CachedJson<PostureQueries>>> {
         if grants.is_empty() {
-            return permissions.iter().map(|right| CachedJson::of(&PostureQueries::unchecked(*right))).collect();
+            return permissions
+                .iter()
+                .map(|right| CachedJson::of(&PostureQueries::unchecked(*right)))
+                .collect();
         }
-        grants.iter().map(|(right, grant)| self.asked(grant, *right)).collect()
+        grants
+            .iter()
+            .map(|(right, grant)| self.asked(grant, *right))
+            .collect()
     }
 
     /// The posture queries of a policy.
     fn asked(&self, grant: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
-        let mut asked = self.plan.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self
+            .plan
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = asked.get(&grant.policy) {
             return Ok(known.clone());
         }
@@ -293,11 +413,20 @@ impl<'v> Viewer<'v> {
     }
 
     /// The configs by name of their type.
-    fn config(&self, service: &Id<Service>, configs: &[Id<Config>]) -> Result<BTreeMap<String, Document>> {
+    fn config(
+        &self,
+        service: &Id<Service>,
+        configs: &[Id<Config>],
+    ) -> Result<BTreeMap<String, Document>> {
         if self.plan.wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let own = self.overrides.get(service.as_str()).into_iter().flatten().copied();
+        let own = self
+            .overrides
+            .get(service.as_str())
+            .into_iter()
+            .flatten()
+            .copied();
         let mut chosen = BTreeMap::new();
         for id in configs.iter().chain(own) {
             if let Some((name, data)) = self.setting(id)?.as_ref() {
@@ -314,9 +443,19 @@ impl<'v> Viewer<'v> {
         }
         // The config may have been deleted since the service was read.
         let config: Option<Record<Config>> = self.tx.find(id)?;
-        let named = config.and_then(|config| Some((self.plan.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
+        let named = config.and_then(|config| {
+            Some((
+                self.plan
+                    .wanted
+                    .get(config.spec.config_type_id.as_str())?
+                    .clone(),
+                config.spec.data,
+            ))
+        });
         let setting = Rc::new(named);
-        self.settings.borrow_mut().insert(id.to_string(), setting.clone());
+        self.settings
+            .borrow_mut()
+            .insert(id.to_string(), setting.clone());
         Ok(setting)
     }
 }

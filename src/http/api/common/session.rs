@@ -1,4 +1,5 @@
-//! Service sessions: the right to dial or host one service, over routers that the identity and the service share.
+//! Service sessions: the right to dial or host one service, over routers that the identity and the
+//! service share.
 
 use std::sync::Arc;
 
@@ -8,7 +9,10 @@ use serde::Serialize;
 use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, FilterNames, Id, Identity, Lookup, Record, Service, ServicePolicy, Session, TypedLookup, missing},
+    entity::{
+        Entity, EntityRef, FilterNames, Id, Identity, Lookup, Record, Service, ServicePolicy,
+        Session, TypedLookup, missing,
+    },
     error::Result,
     http::{
         answer::{Data, NoData, Tagged},
@@ -64,9 +68,14 @@ impl<'a> SessionViewer<'a> {
     ///
     /// # Errors
     /// A record cannot be read; the errors of `look`.
-    pub(crate) fn read<T>(state: &AppState, look: impl FnOnce(&SessionViewer<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(
+        state: &AppState,
+        look: impl FnOnce(&SessionViewer<'_>) -> Result<T>,
+    ) -> Result<T> {
         let at = state.routers.now();
-        state.store.read(|tx| look(&SessionViewer::new(state, tx, at)))
+        state
+            .store
+            .read(|tx| look(&SessionViewer::new(state, tx, at)))
     }
 
     /// A session as shown.
@@ -74,28 +83,53 @@ impl<'a> SessionViewer<'a> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn render(&self, record: &Record<Session>) -> Result<Detail<View>> {
-        self.render_with_routers(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
+        self.render_with_routers(
+            record,
+            &self.in_common(&record.spec.identity_id, &record.spec.service_id),
+        )
     }
 
     /// Like [`SessionViewer::render`], with the common routers already known.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn render_with_routers(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
+    pub(crate) fn render_with_routers(
+        &self,
+        record: &Record<Session>,
+        routers: &[Arc<str>],
+    ) -> Result<Detail<View>> {
         let edge_routers = self.state.routers.find(routers, self.tx, self.at)?;
-        Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
+        Ok(Detail::new(
+            record,
+            View {
+                of: Session::view(record, self.tx)?,
+                edge_routers,
+            },
+        ))
     }
 
-    /// The routers that a session offers an identity for a service, at most [`ROUTERS`], connected ones first.
-    pub(crate) fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
+    /// The routers that a session offers an identity for a service, at most [`ROUTERS`], connected
+    /// ones first.
+    pub(crate) fn in_common(
+        &self,
+        identity: &Id<Identity>,
+        service: &Id<Service>,
+    ) -> Vec<Arc<str>> {
         let linked = self.tx.online().linked_to_built_in();
         self.state.access.ask(|engine| {
-            let common = engine.session_edge_routers(identity.as_str(), service.as_str(), linked.as_ref());
+            let common =
+                engine.session_edge_routers(identity.as_str(), service.as_str(), linked.as_ref());
             // The connection state is read once: it may change at any moment.
-            let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.router_info(id).is_some()).collect();
+            let mut named: Vec<&Arc<str>> = common
+                .ids()
+                .filter(|id| self.tx.router_info(id).is_some())
+                .collect();
             named.sort_unstable();
             named.truncate(ROUTERS);
-            let others = common.in_order().map(|(_, id)| id).filter(|id| !named.contains(id));
+            let others = common
+                .in_order()
+                .map(|(_, id)| id)
+                .filter(|id| !named.contains(id));
             let others: Vec<&Arc<str>> = others.take(ROUTERS - named.len()).collect();
             named.into_iter().chain(others).cloned().collect()
         })
@@ -109,24 +143,46 @@ impl<'a> SessionViewer<'a> {
             }
         }
         let of = self.render(record)?.view;
-        Ok(Detail::new(record, FullView { of, service_policies }))
+        Ok(Detail::new(
+            record,
+            FullView {
+                of,
+                service_policies,
+            },
+        ))
     }
 }
 
 /// The identity whose sessions a caller may see; `None` for an administrator, who may see all.
 fn scope(call: &Call) -> Result<Option<String>> {
     let caller = call.caller()?;
-    Ok(if caller.is_admin() { None } else { Some(caller.identity.id.to_string()) })
+    Ok(if caller.is_admin() {
+        None
+    } else {
+        Some(caller.identity.id.to_string())
+    })
 }
 
 /// GET /sessions
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<FullView>>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<FullView>>> {
     let (state, own) = (call.state.clone(), scope(&call)?);
     let names = FilterNames::of_whole(own.is_none());
-    let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
-    // The number must be taken before the transaction: a later one would keep outdated cache entries.
+    let wanted = move |tx: &Read<'_>| {
+        Ok(own
+            .map(|identity| Session::ids_of(&identity, tx))
+            .transpose()?
+            .map_or(Scope::All, Scope::Ids))
+    };
+    // The number must be taken before the transaction: a later one would keep outdated cache
+    // entries.
     let at = call.routers.now();
-    listed(&call, listing, names, wanted, move |tx, record| SessionViewer::new(&state, tx, at).render_full(record)).await
+    listed(&call, listing, names, wanted, move |tx, record| {
+        SessionViewer::new(&state, tx, at).render_full(record)
+    })
+    .await
 }
 
 /// A session that the caller may see.
@@ -142,7 +198,10 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 pub(crate) async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
     SessionViewer::read(&call, |sight| {
         let session = visible(&call, sight.tx, &id)?;
-        Ok(Tagged { data: sight.render_full(&session)?, tag: entity_tag(&session)? })
+        Ok(Tagged {
+            data: sight.render_full(&session)?,
+            tag: entity_tag(&session)?,
+        })
     })
 }
 
@@ -159,7 +218,12 @@ pub(crate) struct RoutePath {
 pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Data<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let path = call.control.path_of_session(id.as_str());
-    let here = || call.router.circuits().into_iter().find(|circuit| circuit.client.session_id == id.as_str());
+    let here = || {
+        call.router
+            .circuits()
+            .into_iter()
+            .find(|circuit| circuit.client.session_id == id.as_str())
+    };
     let route_path = path.or_else(|| Some(here()?.routers)).unwrap_or_default();
     Ok(Data(RoutePath { route_path }))
 }

@@ -40,26 +40,49 @@ pub(crate) struct Spec {
 }
 
 fn named(name: &'static str) -> Spec {
-    let links = HalLinks::default().with("self", format_args!("specs/{name}")).with("spec", format_args!("specs/{name}/spec"));
+    let links = HalLinks::default()
+        .with("self", format_args!("specs/{name}"))
+        .with("spec", format_args!("specs/{name}/spec"));
     let at = Timestamp::ZERO_TIME;
-    Spec { links, id: name, created_at: at, updated_at: at, tags: Tags::default(), name }
+    Spec {
+        links,
+        id: name,
+        created_at: at,
+        updated_at: at,
+        tags: Tags::default(),
+        name,
+    }
 }
 
 fn unknown(id: Id<Spec>) -> Error {
-    Error::NotFound { kind: "spec", id: id.into_text(), field: None }
+    Error::NotFound {
+        kind: "spec",
+        id: id.into_text(),
+        field: None,
+    }
 }
 
 /// GET /specs
 pub(crate) async fn list(_: Call) -> Result<Page<Spec>> {
     let count = SPECS.len() as i64;
-    let pagination = Pagination { limit: count, offset: 0, total_count: count };
-    Ok(Page { data: SPECS.into_iter().map(named).collect(), pagination, fields: None })
+    let pagination = Pagination {
+        limit: count,
+        offset: 0,
+        total_count: count,
+    };
+    Ok(Page {
+        data: SPECS.into_iter().map(named).collect(),
+        pagination,
+        fields: None,
+    })
 }
 
 /// GET /specs/{id}
 pub(crate) async fn detail(_: Call, id: Id<Spec>) -> Result<Data<Spec>> {
     let known = SPECS.into_iter().find(|name| *name == id.as_str());
-    known.map(|name| Data(named(name))).ok_or_else(|| unknown(id))
+    known
+        .map(|name| Data(named(name)))
+        .ok_or_else(|| unknown(id))
 }
 
 /// The text of an OpenAPI document.
@@ -71,11 +94,19 @@ pub(crate) struct Body {
 impl Answer for Body {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let document = serde_json::json!({ "type": "object" });
-        operation.answer =
-            Some(AnswerShape { status: 200, content: vec![(YAML, Some(document.clone())), (JSON, Some(document))], headers: &[] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![(YAML, Some(document.clone())), (JSON, Some(document))],
+            headers: &[],
+        });
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: self.media, body: self.text.into(), headers: Vec::new() })
+        Ok(Reply {
+            status: 200,
+            media: self.media,
+            body: self.text.into(),
+            headers: Vec::new(),
+        })
     }
 }
 
@@ -88,12 +119,18 @@ pub(crate) async fn body(call: Call, id: Id<Spec>, accept: Accept) -> Result<Bod
     };
     match accept.best(&[YAML, JSON]) {
         Some(JSON) => json(description),
-        _ => Ok(Body { media: YAML, text: description.yaml()? }),
+        _ => Ok(Body {
+            media: YAML,
+            text: description.yaml()?,
+        }),
     }
 }
 
 fn json(description: &Description) -> Result<Body> {
-    Ok(Body { media: JSON, text: description.json()? })
+    Ok(Body {
+        media: JSON,
+        text: description.json()?,
+    })
 }
 
 /// The OpenAPI document of an interface as JSON.
@@ -101,8 +138,11 @@ pub(crate) struct Document(Body);
 
 impl Answer for Document {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answer =
-            Some(AnswerShape { status: 200, content: vec![(JSON, Some(serde_json::json!({ "type": "object" })))], headers: &[] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![(JSON, Some(serde_json::json!({ "type": "object" })))],
+            headers: &[],
+        });
     }
     fn reply(self) -> Result<Reply> {
         self.0.reply()

@@ -51,8 +51,12 @@ type Circuit = Detail<View>;
 impl Entry for Circuit {
     const NAMES: &'static [Name<Self>] = &[
         Name("id", Type::Text, |circuit| circuit.id.as_str().into()),
-        Name("clientId", Type::Text, |circuit| circuit.view.client_id.as_str().into()),
-        Name("createdAt", Type::Date, |circuit| Value::Date(circuit.created_at.millis())),
+        Name("clientId", Type::Text, |circuit| {
+            circuit.view.client_id.as_str().into()
+        }),
+        Name("createdAt", Type::Date, |circuit| {
+            Value::Date(circuit.created_at.millis())
+        }),
     ];
     fn id(&self) -> &str {
         &self.id
@@ -62,7 +66,11 @@ impl Entry for Circuit {
 fn render(circuit: CircuitInfo, lookup: &dyn Lookup) -> Result<Circuit> {
     let service = lookup.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
     let name = service.map(|service| service.spec.name).unwrap_or_default();
-    let nodes = circuit.routers.iter().map(|id| super::router::named(id, lookup)).collect::<Result<_>>()?;
+    let nodes = circuit
+        .routers
+        .iter()
+        .map(|id| super::router::named(id, lookup))
+        .collect::<Result<_>>()?;
     Ok(Detail {
         links: HalLinks::default().with("self", format_args!("circuits/{}", circuit.id)),
         id: circuit.id,
@@ -73,17 +81,32 @@ fn render(circuit: CircuitInfo, lookup: &dyn Lookup) -> Result<Circuit> {
             client_id: circuit.client.session_id,
             service: EntityRef::new(Service::KIND, &circuit.service_id, &name),
             terminator: EntityRef::new(Terminator::KIND, &circuit.terminator_id, ""),
-            path: Path { nodes, links: circuit.links.iter().map(|id| super::link::reference(id)).collect() },
+            path: Path {
+                nodes,
+                links: circuit
+                    .links
+                    .iter()
+                    .map(|id| super::link::reference(id))
+                    .collect(),
+            },
         },
     })
 }
 
 /// GET /circuits
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Circuit>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
-    let each =
-        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| open_circuits::each(&state, |circuit| render(circuit, tx).map(&mut *found));
-    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|circuit| render(circuit, tx)).transpose();
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
+        open_circuits::each(&state, |circuit| render(circuit, tx).map(&mut *found))
+    };
+    let one = move |tx: &Read<'_>, id: &str| {
+        open_circuits::find(&same, id)
+            .map(|circuit| render(circuit, tx))
+            .transpose()
+    };
     in_memory_list::list(&call, listing, each, one).await
 }
 
@@ -95,9 +118,17 @@ pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
 
 /// DELETE /circuits/{id}
 pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
-    if open_circuits::close(&call, id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
+    if open_circuits::close(&call, id.as_str()) {
+        Ok(NoData)
+    } else {
+        Err(unknown(&id))
+    }
 }
 
 fn unknown(id: &Id<View>) -> Error {
-    Error::NotFound { kind: "circuit", id: id.to_string(), field: None }
+    Error::NotFound {
+        kind: "circuit",
+        id: id.to_string(),
+        field: None,
+    }
 }

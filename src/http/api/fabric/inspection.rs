@@ -52,24 +52,54 @@ pub(crate) struct InspectionAnswer {
 }
 
 /// POST /inspections. Tools expect the answer without `data`.
-pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) -> Result<BareJson<InspectionAnswers>> {
-    let InspectionRequest { app_regex, requested_values } = asked;
+pub(crate) async fn inspect(
+    call: Call,
+    Body(asked): Body<InspectionRequest>,
+) -> Result<BareJson<InspectionAnswers>> {
+    let InspectionRequest {
+        app_regex,
+        requested_values,
+    } = asked;
     if requested_values.is_empty() || requested_values.len() > MAX_VALUES {
         let text = format!("must name 1 to {MAX_VALUES} values, such as links");
-        return Err(Error::invalid("requestedValues", &text, requested_values.len().to_string()));
+        return Err(Error::invalid(
+            "requestedValues",
+            &text,
+            requested_values.len().to_string(),
+        ));
     }
-    let is_plain = |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_plain = |id: &str| {
+        !id.is_empty()
+            && id
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
     if app_regex != ALL && !app_regex.split('|').all(is_plain) {
-        return Err(Error::invalid("appRegex", "must be ids of routers separated by |, or .* for all", app_regex));
+        return Err(Error::invalid(
+            "appRegex",
+            "must be ids of routers separated by |, or .* for all",
+            app_regex,
+        ));
     }
     let ids: BTreeSet<&str> = app_regex.split('|').collect();
     // So that a silent router does not fail the request of which others have answered their part.
     let limit = call.config.http.request_timeout.duration() / 2;
-    let found = call.control.inspect(|router| app_regex == ALL || ids.contains(router), &requested_values, limit).await;
+    let found = call
+        .control
+        .inspect(
+            |router| app_regex == ALL || ids.contains(router),
+            &requested_values,
+            limit,
+        )
+        .await;
     let values = found.values.into_iter().map(|found| InspectionAnswer {
         app_id: found.router,
         name: found.name,
         value: serde_json::from_str(&found.value).unwrap_or(Json::String(found.value)),
     });
-    Ok(BareJson(InspectionAnswers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
+    Ok(BareJson(InspectionAnswers {
+        success: found.errors.is_empty(),
+        errors: found.errors,
+        values: values.collect(),
+    }))
 }

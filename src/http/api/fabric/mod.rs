@@ -1,7 +1,9 @@
-//! The fabric interface: routers, services, terminators, links and circuits as listed by operator tools. For administrators only. It
-//! changes no records, which are managed in the management interface; it can end circuits and links, and copy the data file.
+//! The fabric interface: routers, services, terminators, links and circuits as listed by operator
+//! tools. For administrators only. It changes no records, which are managed in the management
+//! interface; it can end circuits and links, and copy the data file.
 //!
-//! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`built_in_router/`).
+//! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers
+//! (`built_in_router/`).
 
 mod circuit;
 mod cluster;
@@ -80,7 +82,8 @@ pub(crate) fn routes() -> Routes {
 /// The location of a copy of the data file.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DatabaseSnapshotCreate {
-    /// Must be blank: the copy is written beside the data file. A remote caller cannot choose another place.
+    /// Must be blank: the copy is written beside the data file. A remote caller cannot choose
+    /// another place.
     #[serde(default)]
     path: String,
 }
@@ -91,9 +94,19 @@ async fn copy(call: Call) -> Result<NoData> {
 }
 
 /// POST /database/snapshot
-async fn snapshot(call: Call, OptionalBody(wanted): OptionalBody<DatabaseSnapshotCreate>) -> Result<Data<DatabaseSnapshotDetails>> {
-    match wanted.map(|wanted| wanted.path).filter(|path| !path.trim().is_empty()) {
-        Some(path) => Err(Error::invalid("path", "must be blank: the copy is written beside the data file", path)),
+async fn snapshot(
+    call: Call,
+    OptionalBody(wanted): OptionalBody<DatabaseSnapshotCreate>,
+) -> Result<Data<DatabaseSnapshotDetails>> {
+    match wanted
+        .map(|wanted| wanted.path)
+        .filter(|path| !path.trim().is_empty())
+    {
+        Some(path) => Err(Error::invalid(
+            "path",
+            "must be blank: the copy is written beside the data file",
+            path,
+        )),
         None => database::snapshot(call).await,
     }
 }

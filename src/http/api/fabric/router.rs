@@ -5,11 +5,14 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Entity, EntityRef, HalLinks, Id, Lookup, Record, TransitRouter, TypedLookup, VersionInfo, missing},
+    entity::{
+        EdgeRouter, Entity, EntityRef, HalLinks, Id, Lookup, Record, TransitRouter, TypedLookup,
+        VersionInfo, missing,
+    },
     error::{Error, Result},
     http::{
-        answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::StreamedList,
-        listing::Listing,
+        answer::Data, api::management::transit_router, call::Call, envelope::Detail,
+        extractor::Query, list_body::StreamedList, listing::Listing,
     },
     store::Read,
 };
@@ -55,18 +58,36 @@ struct RouterListener {
 /// # Errors
 /// Its record cannot be read.
 pub(crate) fn named(id: &str, lookup: &dyn Lookup) -> Result<EntityRef> {
-    let edge = lookup.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
-    let transit = || Ok(lookup.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name));
+    let edge = lookup
+        .find(&Id::<EdgeRouter>::from_text(id))?
+        .map(|router| router.spec.name);
+    let transit = || {
+        Ok(lookup
+            .find(&Id::<TransitRouter>::from_text(id))?
+            .map(|router| router.spec.name))
+    };
     let name = edge.map_or_else(transit, |name| Ok::<_, Error>(Some(name)))?;
-    Ok(EntityRef { links: links(id), entity: PATH, id: id.into(), name: name.unwrap_or_default() })
+    Ok(EntityRef {
+        links: links(id),
+        entity: PATH,
+        id: id.into(),
+        name: name.unwrap_or_default(),
+    })
 }
 
 fn links(id: &str) -> HalLinks {
-    HalLinks::default().with("self", format_args!("{PATH}/{id}")).with("terminators", format_args!("{PATH}/{id}/terminators"))
+    HalLinks::default()
+        .with("self", format_args!("{PATH}/{id}"))
+        .with("terminators", format_args!("{PATH}/{id}/terminators"))
 }
 
 fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
-    let TransitRouter { name, cost, no_traversal, disabled } = record.spec.clone();
+    let TransitRouter {
+        name,
+        cost,
+        no_traversal,
+        disabled,
+    } = record.spec.clone();
     let link = lookup.router_info(record.id.as_str());
     let listeners = link.iter().flat_map(|link| link.listeners.clone());
     let view = View {
@@ -74,7 +95,9 @@ fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
         fingerprint: record.state.fingerprint.clone(),
         connected: link.is_some(),
         last_joined_at: link.as_ref().and_then(|link| link.since),
-        listener_addresses: listeners.map(|(address, protocol)| RouterListener { address, protocol }).collect(),
+        listener_addresses: listeners
+            .map(|(address, protocol)| RouterListener { address, protocol })
+            .collect(),
         version_info: link.map(|link| link.version),
         cost,
         no_traversal,
@@ -86,12 +109,20 @@ fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
 }
 
 /// GET /routers
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
-    transit_router::listed(&call, listing, |tx, id| Ok(find(tx, id)?.map(|router| render(&router, tx)))).await
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
+    transit_router::listed(&call, listing, |tx, id| {
+        Ok(find(tx, id)?.map(|router| render(&router, tx)))
+    })
+    .await
 }
 
 fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRouter>>> {
-    let edge = tx.find(&Id::<EdgeRouter>::from_text(id.as_str()))?.map(TransitRouter::of_edge_router);
+    let edge = tx
+        .find(&Id::<EdgeRouter>::from_text(id.as_str()))?
+        .map(TransitRouter::of_edge_router);
     edge.map_or_else(|| tx.find(id), |router| Ok(Some(router)))
 }
 

@@ -27,23 +27,53 @@ pub(crate) struct View {
 }
 
 /// The filterable names.
-const FILTER_NAMES: FilterNames<Service> = FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
+const FILTER_NAMES: FilterNames<Service> = FilterNames::only(&[
+    "id",
+    "createdAt",
+    "updatedAt",
+    "tags",
+    "name",
+    "terminatorStrategy",
+]);
 
 /// The links of a service.
 pub(crate) fn links(id: &str) -> HalLinks {
-    HalLinks::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
+    HalLinks::default()
+        .with("self", format_args!("services/{id}"))
+        .with("terminators", format_args!("services/{id}/terminators"))
 }
 
 fn render(record: &Record<Service>) -> Detail<View> {
-    let Service { name, terminator_strategy, .. } = record.spec.clone();
-    let mut seen = Detail::new(record, View { name, terminator_strategy });
+    let Service {
+        name,
+        terminator_strategy,
+        ..
+    } = record.spec.clone();
+    let mut seen = Detail::new(
+        record,
+        View {
+            name,
+            terminator_strategy,
+        },
+    );
     seen.links = links(record.id.as_str());
     seen
 }
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
-    listed_with(&call, listing, &FILTER_NAMES, FILTER_NAMES.names().collect(), |_| Ok(Scope::All), |_, record| Ok(render(record))).await
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
+    listed_with(
+        &call,
+        listing,
+        &FILTER_NAMES,
+        FILTER_NAMES.names().collect(),
+        |_| Ok(Scope::All),
+        |_, record| Ok(render(record)),
+    )
+    .await
 }
 
 /// GET /services/{id}

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, FilterNames, HalLinks, Id, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup},
+    entity::{
+        Entity, EntityRef, FilterNames, HalLinks, Id, Lookup, Precedence, Record, Service,
+        Terminator, TransitRouter, TypedLookup,
+    },
     error::Result,
     http::{
         answer::Data,
@@ -39,7 +42,16 @@ pub(crate) struct View {
 }
 
 fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<View>> {
-    let Terminator { service, router, binding, address, identity, cost, precedence, .. } = record.spec.clone();
+    let Terminator {
+        service,
+        router,
+        binding,
+        address,
+        identity,
+        cost,
+        precedence,
+        ..
+    } = record.spec.clone();
     let service_name = lookup.get(&service)?.spec.name;
     let mut of_service = EntityRef::new(Service::KIND, service.as_str(), &service_name);
     of_service.links = super::service::links(service.as_str());
@@ -57,27 +69,64 @@ fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<Vie
         host_id: record.state.host_id.clone(),
     };
     let mut seen = Detail::new(record, view);
-    seen.links = HalLinks::default().with("self", format_args!("{}/{}", Terminator::KIND.path, record.id));
+    seen.links = HalLinks::default().with(
+        "self",
+        format_args!("{}/{}", Terminator::KIND.path, record.id),
+    );
     Ok(seen)
 }
 
 async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<StreamedList<Detail<View>>> {
-    list_body::listed(&call, listing, FilterNames::<Terminator>::ALL, |_| Ok(wanted), |tx, record| render(record, tx)).await
+    list_body::listed(
+        &call,
+        listing,
+        FilterNames::<Terminator>::ALL,
+        |_| Ok(wanted),
+        |tx, record| render(record, tx),
+    )
+    .await
 }
 
 /// GET /terminators
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
     listed(call, listing, Scope::All).await
 }
 
 /// GET /services/{id}/terminators; empty for an unknown service.
-pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
-    listed(call, listing, Scope::Having { field: "service", value: id.into_text() }).await
+pub(crate) async fn of_service(
+    call: Call,
+    id: Id<Service>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
+    listed(
+        call,
+        listing,
+        Scope::Having {
+            field: "service",
+            value: id.into_text(),
+        },
+    )
+    .await
 }
 
 /// GET /routers/{id}/terminators; empty for an unknown router.
-pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
-    listed(call, listing, Scope::Having { field: "router", value: id.into_text() }).await
+pub(crate) async fn of_router(
+    call: Call,
+    id: Id<TransitRouter>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<View>>> {
+    listed(
+        call,
+        listing,
+        Scope::Having {
+            field: "router",
+            value: id.into_text(),
+        },
+    )
+    .await
 }
 
 /// GET /terminators/{id}

@@ -24,15 +24,28 @@ fn render(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Re
 }
 
 /// GET /api-sessions
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<ShownSession>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<ShownSession>> {
     let sessions = call.sessions.clone();
-    listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::All), move |tx, record| render(tx, &sessions, record)).await
+    listed(
+        &call,
+        listing,
+        FilterNames::ALL,
+        |_| Ok(Scope::All),
+        move |tx, record| render(tx, &sessions, record),
+    )
+    .await
 }
 
 /// GET /api-sessions/{id}
 pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<ShownSession>> {
     call.store.read(|tx| {
         let record = tx.get(&id)?;
-        Ok(Tagged { data: render(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })
+        Ok(Tagged {
+            data: render(tx, &call.sessions, &record)?,
+            tag: entity_tag(&record)?,
+        })
     })
 }

@@ -10,7 +10,10 @@ use crate::{
         authenticator::{self, NewAuthenticator, PasswordEdit},
     },
     clock::Timestamp,
-    entity::{Authenticator, Ca, Credential, Id, Identity, Record, Tags, TypedLookup, authenticator::check_username},
+    entity::{
+        Authenticator, Ca, Credential, Id, Identity, Record, Tags, TypedLookup,
+        authenticator::check_username,
+    },
     error::{Error, Refusal, Result},
     http::{
         answer::{CreatedLocation, NoData},
@@ -54,35 +57,67 @@ pub(crate) async fn create(
         "cert" => cert(&call, &new)?,
         _ => return Err(Error::invalid("method", "must be updb or cert", new.method)),
     };
-    let wanted = NewAuthenticator { identity: new.identity_id, credential, ca, tags: new.tags };
-    preview.change(&call, move |change| add(change, wanted)).await
+    let wanted = NewAuthenticator {
+        identity: new.identity_id,
+        credential,
+        ca,
+        tags: new.tags,
+    };
+    preview
+        .change(&call, move |change| add(change, wanted))
+        .await
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     let needed = |value: &Option<String>, field: &str| {
-        value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::invalid(field, "is required", ""))
+        value
+            .clone()
+            .filter(|v| !v.is_empty())
+            .ok_or_else(|| Error::invalid(field, "is required", ""))
     };
-    let (username, password) = (needed(&new.username, "username")?, needed(&new.password, "password")?);
+    let (username, password) = (
+        needed(&new.username, "username")?,
+        needed(&new.password, "password")?,
+    );
     check_username(&username)?;
-    Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, call.peer.address, password).await? })
+    Ok(Credential::Updb {
+        username,
+        password: call
+            .passwords
+            .hash_for(&call.store, &new.identity_id, call.peer.address, password)
+            .await?,
+    })
 }
 
-/// The certificate credential, and the third-party authority that issued the certificate, if any. At the time of issue, the chain of the
-/// certificate must have been valid and must have ended at a trusted authority.
+/// The certificate credential, and the third-party authority that issued the certificate, if any.
+/// At the time of issue, the chain of the certificate must have been valid and must have ended at a
+/// trusted authority.
 fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
-    let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
-    let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
-    let (credential, how) = (Credential::certificate(&certificate), ChainPolicy::of_login(certificate.not_before()));
+    let pem = new
+        .cert_pem
+        .as_deref()
+        .filter(|pem| !pem.trim().is_empty())
+        .ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
+    let certificate =
+        Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
+    let (credential, how) = (
+        Credential::certificate(&certificate),
+        ChainPolicy::of_login(certificate.not_before()),
+    );
     let chain = [certificate];
     let [leaf] = &chain;
     if trust::is_ours(&call.keystore, &chain, how) {
         return Ok((credential, None));
     }
-    let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
+    let ca = call
+        .store
+        .read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
     match ca {
         Some(ca) => Ok((credential, Some(ca.id))),
         None => {
-            let reason = call.store.read(|tx| trust::refusal(tx, &call.keystore, leaf, how.now))?;
+            let reason = call
+                .store
+                .read(|tx| trust::refusal(tx, &call.keystore, leaf, how.now))?;
             Err(Error::invalid("certPem", reason, ""))
         }
     }
@@ -90,8 +125,14 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
 
 fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<CreatedLocation> {
     change.get(&wanted.identity)?;
-    let same = |other: &Record<Authenticator>| other.spec.credential.method() == wanted.credential.method();
-    if change.linked::<Authenticator>("identity", wanted.identity.as_str())?.iter().any(same) {
+    let same = |other: &Record<Authenticator>| {
+        other.spec.credential.method() == wanted.credential.method()
+    };
+    if change
+        .linked::<Authenticator>("identity", wanted.identity.as_str())?
+        .iter()
+        .any(same)
+    {
         return Err(Error::Refused(Refusal::MaxAuthenticatorMethodsReached));
     }
     authenticator::add(change, wanted).map(|record| CreatedLocation::new(&record.id))
@@ -130,7 +171,18 @@ pub(crate) async fn replace(
     Body(new): Body<AuthenticatorUpdate>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
-    set(call, id, known, PasswordEdit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }, preview).await
+    set(
+        call,
+        id,
+        known,
+        PasswordEdit {
+            username: Some(new.username),
+            password: Some(new.password),
+            tags: Some(new.tags),
+        },
+        preview,
+    )
+    .await
 }
 
 /// PATCH /authenticators/{id}
@@ -142,8 +194,21 @@ pub(crate) async fn patch(
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
     // An empty map changes nothing, as in every PATCH.
-    let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
-    set(call, id, known, PasswordEdit { username: new.username, password: new.password, tags }, preview).await
+    let tags = new
+        .tags
+        .filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
+    set(
+        call,
+        id,
+        known,
+        PasswordEdit {
+            username: new.username,
+            password: new.password,
+            tags,
+        },
+        preview,
+    )
+    .await
 }
 
 /// Applies an edit with a plain-text password.
@@ -159,9 +224,19 @@ async fn set(
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     if let Some(password) = edit.password {
-        edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, call.peer.address, password).await?);
+        edit.password = Some(
+            call.passwords
+                .hash_for(
+                    &call.store,
+                    &stored.spec.identity_id,
+                    call.peer.address,
+                    password,
+                )
+                .await?,
+        );
     }
-    // A caller's own session continues after a change of its own password, as at `/current-identity/authenticators`.
+    // A caller's own session continues after a change of its own password, as at
+    // `/current-identity/authenticators`.
     let caller = call.caller()?;
     let spared = (stored.spec.identity_id == caller.identity.id).then(|| caller.session.id.clone());
     let work = move |change: &Change<'_, '_>| {
@@ -188,7 +263,11 @@ pub(crate) async fn request_extension(
     Body(wanted): Body<RequestExtendAuthenticator>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview.change(&call, move |change| authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)).await
+    preview
+        .change(&call, move |change| {
+            authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)
+        })
+        .await
 }
 
 /// The new expiry of the enrollment.
@@ -205,7 +284,9 @@ pub(crate) async fn re_enroll(
     Body(how): Body<ReEnroll>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
-    let re_enroll =
-        move |change: &Change<'_, '_>| authenticator::re_enroll(change, &id, how.expires_at).map(|made| CreatedLocation::new(&made.id));
+    let re_enroll = move |change: &Change<'_, '_>| {
+        authenticator::re_enroll(change, &id, how.expires_at)
+            .map(|made| CreatedLocation::new(&made.id))
+    };
     preview.change(&call, re_enroll).await
 }

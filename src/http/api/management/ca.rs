@@ -42,7 +42,11 @@ impl Extractor for VerificationCertificate {
         match essence(sent).as_str() {
             PLAIN => {}
             // Clients often send JSON by mistake. The error says which body is expected.
-            JSON => return Err(Error::Unparseable("the body must be a PEM certificate as text/plain".into())),
+            JSON => {
+                return Err(Error::Unparseable(
+                    "the body must be a PEM certificate as text/plain".into(),
+                ));
+            }
             _ => return Err(not_taken(sent, &[PLAIN])),
         }
         if incoming.body.is_empty() {
@@ -61,7 +65,12 @@ pub(crate) async fn patch(
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<Edited>> {
     if let Some(members) = patch.body.as_object_mut() {
-        members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
+        members.retain(|name, member| {
+            name != "identityNameFormat"
+                || member
+                    .as_str()
+                    .is_none_or(|format| !format.trim().is_empty())
+        });
     }
     crud::patch(call, id, known, patch, preview).await
 }
@@ -73,7 +82,11 @@ pub(crate) async fn verify(
     VerificationCertificate(proof): VerificationCertificate,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview.change(&call, move |change| ca::verify(change, &id, &proof).map(|()| NoData)).await
+    preview
+        .change(&call, move |change| {
+            ca::verify(change, &id, &proof).map(|()| NoData)
+        })
+        .await
 }
 
 /// GET /cas/{id}/jwt

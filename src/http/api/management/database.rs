@@ -27,8 +27,14 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .post("/database/check-data-integrity", Admin, check)
         .summary("Starts a check of the data file; data-integrity-results shows its findings.")
         .post("/database/fix-data-integrity", Admin.session_only(), fix)
-        .summary("Copies the data file, then checks it and repairs what can be repaired without loss.")
-        .get("/database/data-integrity-results", Admin.session_only(), results)
+        .summary(
+            "Copies the data file, then checks it and repairs what can be repaired without loss.",
+        )
+        .get(
+            "/database/data-integrity-results",
+            Admin.session_only(),
+            results,
+        )
         .summary("The findings of the last check, or the progress of the running one.")
 }
 
@@ -43,8 +49,11 @@ pub(crate) struct DatabaseSnapshotDetails {
 pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
-    let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
-    Ok(Data(DatabaseSnapshotDetails { path: path.display().to_string() }))
+    let path =
+        made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
+    Ok(Data(DatabaseSnapshotDetails {
+        path: path.display().to_string(),
+    }))
 }
 
 async fn check(call: Call) -> Result<Accepted> {
@@ -89,7 +98,11 @@ pub(crate) struct Results(Envelope<DataIntegrityCheckDetails>);
 impl Answer for Results {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let schema = schemas.answer::<Envelope<DataIntegrityCheckDetails>>();
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(JSON, Some(schema))], headers: &[] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![(JSON, Some(schema))],
+            headers: &[],
+        });
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(200, &self.0)
@@ -97,15 +110,31 @@ impl Answer for Results {
 }
 
 async fn results(call: Call) -> Result<Results> {
-    let data = call.maintenance.state().map(DataIntegrityCheckDetails::of).unwrap_or_default();
+    let data = call
+        .maintenance
+        .state()
+        .map(DataIntegrityCheckDetails::of)
+        .unwrap_or_default();
     let count = data.results.as_ref().map_or(0, Vec::len);
-    let pagination = Pagination { limit: -1, offset: 0, total_count: count as i64 };
-    Ok(Results(Envelope { data, meta: Meta::of_list(pagination, None) }))
+    let pagination = Pagination {
+        limit: -1,
+        offset: 0,
+        total_count: count as i64,
+    };
+    Ok(Results(Envelope {
+        data,
+        meta: Meta::of_list(pagination, None),
+    }))
 }
 
 impl DataIntegrityCheckDetails {
     fn of(state: State) -> Self {
-        let State { work, started_at, end, progress: (rows_checked, rows_total) } = state;
+        let State {
+            work,
+            started_at,
+            end,
+            progress: (rows_checked, rows_total),
+        } = state;
         let in_progress = end.is_none();
         let (end_time, result) = end.unzip();
         let (report, error) = match result {
@@ -113,8 +142,13 @@ impl DataIntegrityCheckDetails {
             Some(Err(error)) => (Report::default(), Some(error.to_string())),
             None => (Report::default(), None),
         };
-        let found =
-            report.findings.into_iter().map(|found| DataIntegrityCheckDetail { description: found.description, fixed: found.fixed });
+        let found = report
+            .findings
+            .into_iter()
+            .map(|found| DataIntegrityCheckDetail {
+                description: found.description,
+                fixed: found.fixed,
+            });
         let found: Vec<DataIntegrityCheckDetail> = found.collect();
         Self {
             in_progress,

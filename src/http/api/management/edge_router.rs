@@ -12,6 +12,14 @@ use crate::{
 };
 
 /// POST /edge-routers/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
-    preview.change(&call, move |change| edge_router::re_enroll(change, &id).map(|()| NoData)).await
+pub(crate) async fn re_enroll(
+    call: Call,
+    id: Id<EdgeRouter>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
+    preview
+        .change(&call, move |change| {
+            edge_router::re_enroll(change, &id).map(|()| NoData)
+        })
+        .await
 }

@@ -57,8 +57,12 @@ pub(crate) async fn create(
     }
     let (expires_at, tags) = (new.expires_at, new.tags.clone());
     tags.check("tags")?;
-    let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
-    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id));
+    let wanted = call
+        .changes
+        .sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
+    let issue = move |change: &Change<'_, '_>| {
+        enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id))
+    };
     preview.change(&call, issue).await
 }
 
@@ -72,13 +76,26 @@ fn wanted(tx: &Read<'_>, new: EnrollmentCreate) -> Result<Enrollment> {
     match new.method {
         EnrollmentMethod::Ott => Ok(Enrollment::of_identity(Method::Ott, identity)),
         EnrollmentMethod::Ottca => {
-            let id: Id<Ca> = new.ca_id.map(Id::from_text).ok_or_else(|| missing("certificate authority is named"))?;
-            tx.find(&id)?.ok_or_else(|| missing("such certificate authority"))?;
-            Ok(Enrollment { ca_id: Some(id), ..Enrollment::of_identity(Method::OttCa, identity) })
+            let id: Id<Ca> = new
+                .ca_id
+                .map(Id::from_text)
+                .ok_or_else(|| missing("certificate authority is named"))?;
+            tx.find(&id)?
+                .ok_or_else(|| missing("such certificate authority"))?;
+            Ok(Enrollment {
+                ca_id: Some(id),
+                ..Enrollment::of_identity(Method::OttCa, identity)
+            })
         }
         EnrollmentMethod::Updb => {
-            let username = new.username.filter(|name| !name.trim().is_empty()).ok_or_else(|| missing("user name is given"))?;
-            Ok(Enrollment { username: Some(username), ..Enrollment::of_identity(Method::Updb, identity) })
+            let username = new
+                .username
+                .filter(|name| !name.trim().is_empty())
+                .ok_or_else(|| missing("user name is given"))?;
+            Ok(Enrollment {
+                username: Some(username),
+                ..Enrollment::of_identity(Method::Updb, identity)
+            })
         }
     }
 }
@@ -99,9 +116,15 @@ pub(crate) async fn refresh(
 ) -> Result<ChangeOutcome<Data<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
-        return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));
+        return Err(Error::invalid(
+            "expiresAt",
+            "is in the past",
+            expires_at.to_string(),
+        ));
     }
-    let renewed = call.changes.sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
+    let renewed = call
+        .changes
+        .sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
     let refresh = move |change: &Change<'_, '_>| {
         let mut record = change.get(&id)?;
         record.spec = enrollment::up_to_date(renewed, change)?;

@@ -9,7 +9,10 @@ use crate::{
     access::Right,
     authentication::mfa,
     change::{self, Change, Draft, Lifecycle, enrollment},
-    entity::{Config, EdgeRouter, Enrollment, EntityRef, Id, Identity, Service, Tags, TypedLookup, enrollment::Method, identity::Override},
+    entity::{
+        Config, EdgeRouter, Enrollment, EntityRef, Id, Identity, Service, Tags, TypedLookup,
+        enrollment::Method, identity::Override,
+    },
     error::{Error, Result},
     http::{
         answer::{CreatedLocation, Edited, NoData},
@@ -55,26 +58,41 @@ impl NewEnrollment {
     fn of(self, identity: Id<Identity>) -> Option<Enrollment> {
         match self {
             Self { ott: true, .. } => Some(Enrollment::of_identity(Method::Ott, identity)),
-            Self { ottca, .. } if !ottca.is_empty() => {
-                Some(Enrollment { ca_id: Some(Id::from_text(ottca)), ..Enrollment::of_identity(Method::OttCa, identity) })
-            }
-            Self { updb, .. } if !updb.is_empty() => {
-                Some(Enrollment { username: Some(updb), ..Enrollment::of_identity(Method::Updb, identity) })
-            }
+            Self { ottca, .. } if !ottca.is_empty() => Some(Enrollment {
+                ca_id: Some(Id::from_text(ottca)),
+                ..Enrollment::of_identity(Method::OttCa, identity)
+            }),
+            Self { updb, .. } if !updb.is_empty() => Some(Enrollment {
+                username: Some(updb),
+                ..Enrollment::of_identity(Method::Updb, identity)
+            }),
             _ => None,
         }
     }
 }
 
 /// POST /identities
-pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: PreviewParameter) -> Result<ChangeOutcome<CreatedLocation>> {
+pub(crate) async fn create(
+    call: Call,
+    Body(new): Body<NewIdentity>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<CreatedLocation>> {
     let id = Id::from_text(Identity::new_id());
-    let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
-    let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
+    let sign = |wanted| {
+        call.changes
+            .sign(wanted, call.now.plus(call.changes.identity_enrollment()))
+    };
+    let enrollment = new
+        .enrollment
+        .and_then(|how| how.of(id.clone()))
+        .map(sign)
+        .transpose()?;
     let create = move |change: &Change<'_, '_>| {
         let created = CreatedLocation::new(&id);
         change.create_as(id, new.draft)?;
-        enrollment.map(|wanted| enrollment::issue(wanted, Tags::default(), change)).transpose()?;
+        enrollment
+            .map(|wanted| enrollment::issue(wanted, Tags::default(), change))
+            .transpose()?;
         Ok(created)
     };
     preview.change(&call, create).await
@@ -107,18 +125,35 @@ pub(crate) async fn disable(
     Body(how): Body<Disable>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
-    // Other clients send negative numbers. Who asks for a preview, as the page does, is told before.
+    // Other clients send negative numbers. Who asks for a preview, as the page does, is told
+    // before.
     if preview.is_asked() && how.duration_minutes < 0 {
-        return Err(Error::invalid("durationMinutes", "must be 0 or more", how.duration_minutes.to_string()));
+        return Err(Error::invalid(
+            "durationMinutes",
+            "must be 0 or more",
+            how.duration_minutes.to_string(),
+        ));
     }
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
-    preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| NoData)).await
+    preview
+        .change(&call, move |change| {
+            change::identity::disable(change, &id, until).map(|()| NoData)
+        })
+        .await
 }
 
 /// POST /identities/{id}/enable
-pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
+pub(crate) async fn enable(
+    call: Call,
+    id: Id<Identity>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview.change(&call, move |change| change::identity::enable(change, &identity).map(|()| NoData)).await?;
+    let outcome = preview
+        .change(&call, move |change| {
+            change::identity::enable(change, &identity).map(|()| NoData)
+        })
+        .await?;
     if outcome.is_done() {
         call.passwords.forgive(&id);
     }
@@ -126,9 +161,17 @@ pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: PreviewParamet
 }
 
 /// DELETE /identities/{id}/mfa
-pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
+pub(crate) async fn remove_mfa(
+    call: Call,
+    id: Id<Identity>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview.change(&call, move |change| mfa::remove_without_code(change, &identity).map(|()| NoData)).await?;
+    let outcome = preview
+        .change(&call, move |change| {
+            mfa::remove_without_code(change, &identity).map(|()| NoData)
+        })
+        .await?;
     if outcome.is_done() {
         call.codes.forgive(&id);
     }
@@ -149,23 +192,49 @@ pub(crate) struct ServiceConfigDetail {
 }
 
 /// GET /identities/{id}/service-configs
-pub(crate) async fn service_configs(call: Call, id: Id<Identity>) -> Result<StreamedList<ServiceConfigDetail>> {
+pub(crate) async fn service_configs(
+    call: Call,
+    id: Id<Identity>,
+) -> Result<StreamedList<ServiceConfigDetail>> {
     let find = move |tx: &Read<'_>| {
         let mut pairs = Ids::default();
         for Override { service, config } in tx.get(&id)?.state.service_configs {
             pairs.push(&format!("{service}{BETWEEN}{config}"));
         }
         let count = pairs.len() as i64;
-        Ok((pairs, Pagination { limit: count, offset: 0, total_count: count }))
+        Ok((
+            pairs,
+            Pagination {
+                limit: count,
+                offset: 0,
+                total_count: count,
+            },
+        ))
     };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         while let Some(pair) = part.next() {
-            let Some((service, config)) = pair.split_once(BETWEEN) else { continue };
-            let (service_id, config_id) = (Id::<Service>::from_text(service), Id::<Config>::from_text(config));
+            let Some((service, config)) = pair.split_once(BETWEEN) else {
+                continue;
+            };
+            let (service_id, config_id) = (
+                Id::<Service>::from_text(service),
+                Id::<Config>::from_text(config),
+            );
             // Records deleted since the answer began are left out.
-            let (Some(service), Some(config)) = (tx.find(&service_id)?, tx.find(&config_id)?) else { continue };
-            let (config, service) = (EntityRef::of(&config, &config.spec.name), EntityRef::of(&service, &service.spec.name));
-            part.add_value(&ServiceConfigDetail { config, config_id, service, service_id })?;
+            let (Some(service), Some(config)) = (tx.find(&service_id)?, tx.find(&config_id)?)
+            else {
+                continue;
+            };
+            let (config, service) = (
+                EntityRef::of(&config, &config.spec.name),
+                EntityRef::of(&service, &service.spec.name),
+            );
+            part.add_value(&ServiceConfigDetail {
+                config,
+                config_id,
+                service,
+                service_id,
+            })?;
         }
         Ok(())
     };
@@ -182,7 +251,10 @@ pub(crate) struct ServiceConfigAssign {
 
 impl ServiceConfigAssign {
     fn pair(&self) -> Override {
-        Override { service: self.service_id.clone(), config: self.config_id.clone() }
+        Override {
+            service: self.service_id.clone(),
+            config: self.config_id.clone(),
+        }
     }
 }
 
@@ -200,7 +272,11 @@ pub(crate) async fn assign_service_configs(
             change.get(&pair.service_id)?;
             let of = change.get(&pair.config_id)?.spec.config_type_id;
             if !named.entry(&pair.service_id).or_default().insert(of) {
-                return Err(Error::invalid("configId", "assigns two configs of one type to the same service", pair.config_id.as_str()));
+                return Err(Error::invalid(
+                    "configId",
+                    "assigns two configs of one type to the same service",
+                    pair.config_id.as_str(),
+                ));
             }
         }
         // One config per type and service: a new one replaces an earlier one.
@@ -233,8 +309,13 @@ pub(crate) async fn remove_service_configs(
             change.get(&pair.service_id)?;
             change.get(&pair.config_id)?;
         }
-        let removed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
-        identity.state.service_configs.retain(|pair| !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config)));
+        let removed: BTreeSet<_> = pairs
+            .iter()
+            .map(|pair| (&pair.service_id, &pair.config_id))
+            .collect();
+        identity.state.service_configs.retain(|pair| {
+            !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config))
+        });
         change.put(identity).map(|()| NoData)
     };
     preview.change(&call, remove).await
@@ -275,21 +356,36 @@ pub(crate) async fn policy_advice(
     id: Id<Identity>,
     service_id: Id<Service>,
 ) -> Result<ObjectWithList<PolicyAdvice, AdvisedRouter>> {
-    let (identity, service) = call.store.read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
+    let (identity, service) = call
+        .store
+        .read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
     let asked = call.access.ask(|engine| {
         let mut common = Ids::default();
-        engine.common_edge_routers(id.as_str(), service_id.as_str()).in_order().for_each(|(_, id)| common.push(id));
+        engine
+            .common_edge_routers(id.as_str(), service_id.as_str())
+            .in_order()
+            .for_each(|(_, id)| common.push(id));
         let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
-        let counts = (engine.edge_routers_of_identity(id.as_str()).len(), engine.edge_routers_of_service(service_id.as_str()).len());
+        let counts = (
+            engine.edge_routers_of_identity(id.as_str()).len(),
+            engine.edge_routers_of_service(service_id.as_str()).len(),
+        );
         (common, may(Right::Bind), may(Right::Dial), counts)
     });
     let (common, is_bind_allowed, is_dial_allowed, (identity_routers, service_routers)) = asked;
     let total_count = common.len() as i64;
-    let all = Pagination { limit: total_count, offset: 0, total_count };
+    let all = Pagination {
+        limit: total_count,
+        offset: 0,
+        total_count,
+    };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         list_body::viewed::<EdgeRouter, _>(tx, part, |router| {
             let is_online = crate::entity::Lookup::router_info(tx, router.id.as_str()).is_some();
-            Ok(AdvisedRouter { of: EntityRef::of(router, &router.spec.name), is_online })
+            Ok(AdvisedRouter {
+                of: EntityRef::of(router, &router.spec.name),
+                is_online,
+            })
         })
     };
     let entries = joined(&call, Vec::new(), move |_| Ok((common, all)), write).await?;

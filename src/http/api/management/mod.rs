@@ -16,8 +16,9 @@ pub(crate) mod transit_router;
 
 use super::common;
 use crate::entity::{
-    ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
-    IdentityType, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
+    ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy,
+    Enrollment, ExternalJwtSigner, Identity, IdentityType, PostureCheck, PostureCheckType, Service,
+    ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
 };
 use crate::http::{
     crud,

@@ -45,9 +45,18 @@ struct Slot<T> {
 
 impl<T: Default> Slot<T> {
     fn new<A: Clone>(answer: Option<&Answered<A>>, shown: impl FnOnce(A) -> T) -> Self {
-        let (last_updated_at, check) = answer.map(|answer| (answer.at, answer.check.clone())).unzip();
-        let what = answer.map(|answer| shown(answer.what.clone())).unwrap_or_default();
-        Self { last_updated_at, posture_check_id: check.unwrap_or_default(), timed_out: false, what }
+        let (last_updated_at, check) = answer
+            .map(|answer| (answer.at, answer.check.clone()))
+            .unzip();
+        let what = answer
+            .map(|answer| shown(answer.what.clone()))
+            .unwrap_or_default();
+        Self {
+            last_updated_at,
+            posture_check_id: check.unwrap_or_default(),
+            timed_out: false,
+            what,
+        }
     }
 }
 
@@ -114,8 +123,14 @@ struct EndpointState {
 
 impl SessionData {
     fn new(id: &str, presence: SessionMfaState, sdk: &SdkInfo) -> Self {
-        let SessionMfaState { passed_at, woken_at, unlocked_at } = presence;
-        let since = |event: Option<CalendarTime>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
+        let SessionMfaState {
+            passed_at,
+            woken_at,
+            unlocked_at,
+        } = presence;
+        let since = |event: Option<CalendarTime>| {
+            passed_at.map(|passed| event.is_none_or(|at| at <= passed))
+        };
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         let mfa = PassedMfa {
             api_session_id: id.to_owned(),
@@ -126,7 +141,10 @@ impl SessionData {
         };
         Self {
             mfa,
-            endpoint_state: EndpointState { woken_at: shown(woken_at), unlocked_at: shown(unlocked_at) },
+            endpoint_state: EndpointState {
+                woken_at: shown(woken_at),
+                unlocked_at: shown(unlocked_at),
+            },
             sdk_info: Filled(sdk.clone()),
         }
     }
@@ -137,27 +155,68 @@ pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Data<PostureDat
     let endpoint = call.posture.endpoint(id.as_str());
     let known = endpoint.clone();
     let sessions = call.store.scan(move |tx| {
-        let sdk = tx.find(&id)?.map(|identity| identity.state.sdk_info).unwrap_or_default();
+        let sdk = tx
+            .find(&id)?
+            .map(|identity| identity.state.sdk_info)
+            .unwrap_or_default();
         let sessions = tx.linked::<ApiSession>("identity", id.as_str())?;
         let shown = sessions.into_iter().map(|session| {
-            let presence = known.sessions.get(session.id.as_str()).copied().unwrap_or_default();
-            (session.id.to_string(), SessionData::new(session.id.as_str(), presence, &sdk))
+            let presence = known
+                .sessions
+                .get(session.id.as_str())
+                .copied()
+                .unwrap_or_default();
+            (
+                session.id.to_string(),
+                SessionData::new(session.id.as_str(), presence, &sdk),
+            )
         });
         Ok(shown.collect())
     });
     let api_session_posture_data = sessions.await?;
-    let IdentityPosture { os, domain, addresses, processes, .. } = endpoint.as_ref();
-    let process = |Process { is_running, hash, signers }| ProcessFound { binary_hash: hash, is_running, signer_fingerprints: signers };
+    let IdentityPosture {
+        os,
+        domain,
+        addresses,
+        processes,
+        ..
+    } = endpoint.as_ref();
+    let process = |Process {
+                       is_running,
+                       hash,
+                       signers,
+                   }| ProcessFound {
+        binary_hash: hash,
+        is_running,
+        signer_fingerprints: signers,
+    };
     Ok(Data(PostureData {
-        mac: Slot::new(addresses.as_ref(), |addresses| Addresses { addresses: Some(addresses) }),
-        domain: Slot::new(domain.as_ref(), |domain| Domain { domain: Some(domain) }),
-        os: Slot::new(os.as_ref(), |os| Os { os_type: Some(os.os_type), version: Some(os.version), build: Some(os.build) }),
-        processes: processes.iter().map(|answer| Slot::new(Some(answer), process)).collect(),
+        mac: Slot::new(addresses.as_ref(), |addresses| Addresses {
+            addresses: Some(addresses),
+        }),
+        domain: Slot::new(domain.as_ref(), |domain| Domain {
+            domain: Some(domain),
+        }),
+        os: Slot::new(os.as_ref(), |os| Os {
+            os_type: Some(os.os_type),
+            version: Some(os.version),
+            build: Some(os.build),
+        }),
+        processes: processes
+            .iter()
+            .map(|answer| Slot::new(Some(answer), process))
+            .collect(),
         api_session_posture_data,
     }))
 }
 
 /// GET /identities/{id}/failed-service-requests, oldest first. Empty for an unknown identity.
 pub(crate) async fn failures(call: Call, id: Id<Identity>) -> Result<Data<Vec<FailedRequest>>> {
-    Ok(Data(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
+    Ok(Data(
+        call.posture
+            .failures(id.as_str())
+            .iter()
+            .map(|failed| failed.as_ref().clone())
+            .collect(),
+    ))
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{self, PolicyEntityKind, Right},
     entity::{
-        Config, Document, EdgeRouter, Entity, FilterNames, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup,
+        Config, Document, EdgeRouter, Entity, FilterNames, Id, Identity, Kind, PolicyType,
+        PostureQueries, Record, Service, ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup,
     },
     error::Result,
     http::{
@@ -46,8 +46,16 @@ pub(crate) struct ServiceListing {
 }
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<StreamedList<PlainService>> {
-    let ServiceListing { listing, roles, config_types, as_identity } = wanted;
+pub(crate) async fn list(
+    call: Call,
+    Query(wanted): Query<ServiceListing>,
+) -> Result<StreamedList<PlainService>> {
+    let ServiceListing {
+        listing,
+        roles,
+        config_types,
+        as_identity,
+    } = wanted;
     let named = config_types.first().filter(|list| !list.is_empty());
     let types = match named {
         Some(list) => list.split(',').map(str::to_owned).collect(),
@@ -55,7 +63,18 @@ pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Re
     };
     // Clients expect that a list filtered by roles lacks the members that depend on a viewer.
     let hides_usage = roles.is_some();
-    service_list::list(&call, ServiceListRequest { listing, roles, names: FilterNames::ALL, types, as_identity, hides_usage }).await
+    service_list::list(
+        &call,
+        ServiceListRequest {
+            listing,
+            roles,
+            names: FilterNames::ALL,
+            types,
+            as_identity,
+            hides_usage,
+        },
+    )
+    .await
 }
 
 /// GET /services/{id}
@@ -63,9 +82,18 @@ pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<Service
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = tx.get(&id)?;
-        let plan = ViewPlan::new(tx, &call.access, call.evidence()?, caller.identity.clone(), &caller.config_types())?;
+        let plan = ViewPlan::new(
+            tx,
+            &call.access,
+            call.evidence()?,
+            caller.identity.clone(),
+            &caller.config_types(),
+        )?;
         let data = Viewer::new(tx, &call.access, &plan).render(&service)?;
-        Ok(Tagged { data, tag: entity_tag(&service)? })
+        Ok(Tagged {
+            data,
+            tag: entity_tag(&service)?,
+        })
     })
 }
 
@@ -99,7 +127,8 @@ impl RightListing {
     }
 }
 
-/// A service in a list. In lists by roles and below other records, the members that depend on a viewer are null or empty.
+/// A service in a list. In lists by roles and below other records, the members that depend on a
+/// viewer are null or empty.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListedService")]
@@ -116,18 +145,48 @@ type PlainService = Detail<Listed>;
 
 fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<PlainService> {
     let of = Service::view(record, tx)?;
-    Ok(Detail::new(record, Listed { of, config: None, permissions: None, posture_queries: Vec::new() }))
+    Ok(Detail::new(
+        record,
+        Listed {
+            of,
+            config: None,
+            permissions: None,
+            posture_queries: Vec::new(),
+        },
+    ))
 }
 
 /// GET /identities/{id}/services
-pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<StreamedList<PlainService>> {
+pub(crate) async fn of_identity(
+    call: Call,
+    id: Id<Identity>,
+    Query(wanted): Query<RightListing>,
+) -> Result<StreamedList<PlainService>> {
     let rights = wanted.rights();
     let ids = call.access.ask(|engine| {
-        let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
-        let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
-        engine.subjects(PolicyEntityKind::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+        let rights: Vec<_> = rights
+            .into_iter()
+            .map(|right| engine.rights(id.as_str()).to(right).clone())
+            .collect();
+        let rows = rights
+            .into_iter()
+            .fold(Default::default(), |all: roaring::RoaringBitmap, some| {
+                all | some
+            });
+        engine
+            .subjects(PolicyEntityKind::Service, rows)
+            .in_order()
+            .map(|(_, id)| id.to_string())
+            .collect::<Vec<_>>()
     });
-    listed(&call, wanted.listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(
+        &call,
+        wanted.listing,
+        FilterNames::ALL,
+        |_| Ok(Scope::Ids(ids)),
+        |tx, record| plain(record, tx),
+    )
+    .await
 }
 
 /// GET /services/{id}/identities
@@ -138,27 +197,70 @@ pub(crate) async fn identities(
 ) -> Result<StreamedList<Detail<<Identity as Entity>::View>>> {
     let rights = wanted.rights();
     let mut ids: Vec<String> = call.access.ask(|engine| {
-        let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
+        let of = |right| {
+            engine
+                .identities(id.as_str(), right)
+                .in_order()
+                .map(|(_, id)| id.to_string())
+                .collect::<Vec<_>>()
+        };
         rights.into_iter().flat_map(of).collect()
     });
     ids.sort_unstable();
     ids.dedup();
-    listed(&call, wanted.listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
+    listed(
+        &call,
+        wanted.listing,
+        FilterNames::ALL,
+        |_| Ok(Scope::Ids(ids)),
+        |tx, record| seen::<Identity>(record, tx),
+    )
+    .await
 }
 
-async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<StreamedList<PlainService>> {
+async fn below(
+    call: Call,
+    kind: Kind,
+    id: String,
+    listing: Listing,
+) -> Result<StreamedList<PlainService>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(
+        &call,
+        listing,
+        FilterNames::ALL,
+        |_| Ok(Scope::Ids(ids)),
+        |tx, record| plain(record, tx),
+    )
+    .await
 }
 
 /// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
-pub(crate) async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<StreamedList<PlainService>> {
-    let wanted = Scope::Having { field: "configs", value: id.into_text() };
-    listed(&call, listing, FilterNames::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
+pub(crate) async fn of_config(
+    call: Call,
+    id: Id<Config>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<PlainService>> {
+    let wanted = Scope::Having {
+        field: "configs",
+        value: id.into_text(),
+    };
+    listed(
+        &call,
+        listing,
+        FilterNames::ALL,
+        |_| Ok(wanted),
+        |tx, record| plain(record, tx),
+    )
+    .await
 }
 
 /// GET /edge-routers/{id}/services
-pub(crate) async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<StreamedList<PlainService>> {
+pub(crate) async fn of_edge_router(
+    call: Call,
+    id: Id<EdgeRouter>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<PlainService>> {
     below(call, EdgeRouter::KIND, id.into_text(), listing).await
 }
 

@@ -1,10 +1,14 @@
-//! Transit routers, under both of their paths. Edge routers are listed among them, and can be deleted but not changed there.
+//! Transit routers, under both of their paths. Edge routers are listed among them, and can be
+//! deleted but not changed there.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, Entity, FilterNames, Id, TransitRouter, TypedLookup, filterable, missing, transit_router_view::View},
+    entity::{
+        EdgeRouter, Entity, FilterNames, Id, TransitRouter, TypedLookup, filterable, missing,
+        transit_router_view::View,
+    },
     error::{Error, Refusal, Result},
     http::{
         answer::{Edited, NoData, Tagged},
@@ -43,8 +47,14 @@ pub(crate) fn routes(routes: Routes, path: &str) -> Routes {
 }
 
 fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Detail<View>>> {
-    match tx.find(&edge_router(id))?.map(TransitRouter::of_edge_router) {
-        Some(router) => Ok(Some(Detail::new(&router, View::of_edge_router(&router, tx)))),
+    match tx
+        .find(&edge_router(id))?
+        .map(TransitRouter::of_edge_router)
+    {
+        Some(router) => Ok(Some(Detail::new(
+            &router,
+            View::of_edge_router(&router, tx),
+        ))),
         None => tx.find(id)?.map(|router| seen(&router, tx)).transpose(),
     }
 }
@@ -66,17 +76,23 @@ pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
     find: Find<V>,
 ) -> Result<StreamedList<Detail<V>>> {
     let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
-    joined(call, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
-        while let Some(id) = part.next() {
-            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
-        }
-        Ok(())
-    })
+    joined(
+        call,
+        filterable::<TransitRouter>().collect(),
+        find_all,
+        move |tx, _, part| {
+            while let Some(id) = part.next() {
+                find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
+            }
+            Ok(())
+        },
+    )
     .await
 }
 
-/// The ids of the routers of both kinds on a page. All routers are sorted in memory. Each scanning thread does this for at most one request
-/// at a time, and a record holds only its tags (bounded by `members` in the configuration) and some short members.
+/// The ids of the routers of both kinds on a page. All routers are sorted in memory. Each scanning
+/// thread does this for at most one request at a time, and a record holds only its tags (bounded by
+/// `members` in the configuration) and some short members.
 fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(FilterNames::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();
@@ -107,7 +123,11 @@ async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>
 
 fn refuse_edge_router(call: &Call, id: &Id<TransitRouter>) -> Result<()> {
     let edge = call.store.read(|tx| tx.find(&edge_router(id)))?;
-    if edge.is_some() { Err(Error::Refused(Refusal::CannotUpdateRouter)) } else { Ok(()) }
+    if edge.is_some() {
+        Err(Error::Refused(Refusal::CannotUpdateRouter))
+    } else {
+        Ok(())
+    }
 }
 
 async fn replace(
@@ -132,8 +152,17 @@ async fn patch(
     crud::patch(call, id, known, body, preview).await
 }
 
-async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
+async fn delete(
+    call: Call,
+    id: Id<TransitRouter>,
+    known: IfMatch,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let edge = edge_router(&id);
     let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
-    if is_edge { crud::delete(call, edge, known, preview).await } else { crud::delete(call, id, known, preview).await }
+    if is_edge {
+        crud::delete(call, edge, known, preview).await
+    } else {
+        crud::delete(call, id, known, preview).await
+    }
 }

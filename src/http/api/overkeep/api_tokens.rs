@@ -37,12 +37,16 @@ pub(crate) struct NewApiToken {
     location: Location,
     /// The secret. It is shown only here.
     token: String,
-    /// The parts of the scope that lead to every right, such as `create identities`. Empty without a scope.
+    /// The parts of the scope that lead to every right, such as `create identities`. Empty without
+    /// a scope.
     escalations: Vec<String>,
 }
 
 /// POST /api-tokens
-async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<CreatedData<NewApiToken>> {
+async fn create(
+    call: Call,
+    Create(mut draft): Create<ApiToken>,
+) -> Result<CreatedData<NewApiToken>> {
     if draft.spec.identity_id.as_str().is_empty() {
         draft.spec.identity_id = call.identity()?.id.clone();
     }
@@ -56,7 +60,11 @@ async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<Creat
     };
     let made = call.changes.run(create).await?;
     let escalations = made.spec.escalation_words();
-    Ok(CreatedData(NewApiToken { location: Location::of(&made.id), token: secret.to_string(), escalations }))
+    Ok(CreatedData(NewApiToken {
+        location: Location::of(&made.id),
+        token: secret.to_string(),
+        escalations,
+    }))
 }
 
 /// DELETE /api-tokens/{id}

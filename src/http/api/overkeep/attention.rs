@@ -1,6 +1,7 @@
-//! Services that nobody hosts, or whose dials fail, identities that are disabled, enrollments that nobody has used, and auth policies whose
-//! passwords can be guessed. Lists of records do not filter by these, so they are counted here. An API token sees names only if its scope has
-//! the kinds that are named.
+//! Services that nobody hosts, or whose dials fail, identities that are disabled, enrollments that
+//! nobody has used, and auth policies whose passwords can be guessed. Lists of records do not
+//! filter by these, so they are counted here. An API token sees names only if its scope has the
+//! kinds that are named.
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
@@ -11,7 +12,9 @@ use super::{hosting::ServiceHosting, names::Named};
 use crate::{
     authentication::guessable_policies,
     clock::Timestamp,
-    entity::{AuthPolicy, EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone},
+    entity::{
+        AuthPolicy, EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone,
+    },
     error::Result,
     hosting::{Absence, Hosting, Standing},
     http::{answer::Data, call::Call},
@@ -28,8 +31,8 @@ const START: Duration = Duration::from_secs(60);
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Attention")]
 pub(crate) struct Attention {
-    /// Services that nobody hosts, although somebody did, or although they are older than the start of the controller. None until a minute after
-    /// the start, when hosts have connected again.
+    /// Services that nobody hosts, although somebody did, or although they are older than the start
+    /// of the controller. None until a minute after the start, when hosts have connected again.
     unhosted_services: Services,
     /// Services with hosts of which the last dial of each failed.
     failing_services: Services,
@@ -39,7 +42,8 @@ pub(crate) struct Attention {
     outstanding_enrollments: Unused,
     /// Enrollments whose tokens have expired unused.
     expired_enrollments: Unused,
-    /// Auth policies in use that allow passwords with less than 12 characters, or any number of wrong ones.
+    /// Auth policies in use that allow passwords with less than 12 characters, or any number of
+    /// wrong ones.
     guessable_passwords: GuessablePolicies,
 }
 
@@ -59,7 +63,8 @@ struct GuessablePolicies {
 struct Services {
     /// The number of all of them.
     total: u64,
-    /// The first five, the last ones that were lost first; none for an API token whose scope lacks services, identities or edge routers.
+    /// The first five, the last ones that were lost first; none for an API token whose scope lacks
+    /// services, identities or edge routers.
     first: Vec<ServiceHosting>,
 }
 
@@ -79,7 +84,8 @@ struct Disabled {
 struct Unused {
     /// The number of all of them.
     total: u64,
-    /// The five that expire first, or expired first; none for an API token whose scope lacks enrollments, identities or routers.
+    /// The five that expire first, or expired first; none for an API token whose scope lacks
+    /// enrollments, identities or routers.
     first: Vec<UnusedEnrollment>,
 }
 
@@ -99,11 +105,23 @@ struct UnusedEnrollment {
 pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
     let (now, hosting, caller) = (call.now, call.hosting.clone(), call.caller()?);
     let may_name = |kinds: &[&str]| kinds.iter().all(|kind| caller.may_name(kind));
-    let names_services = may_name(&[Service::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path]);
+    let names_services = may_name(&[
+        Service::KIND.path,
+        Identity::KIND.path,
+        EdgeRouter::KIND.path,
+    ]);
     let names_identities = may_name(&[Identity::KIND.path]);
     let names_policies = may_name(&[AuthPolicy::KIND.path]);
-    let names_enrollments = may_name(&[Enrollment::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path, TransitRouter::KIND.path]);
-    let mut attention = call.store.scan(move |read| attention(read, &hosting, now)).await?;
+    let names_enrollments = may_name(&[
+        Enrollment::KIND.path,
+        Identity::KIND.path,
+        EdgeRouter::KIND.path,
+        TransitRouter::KIND.path,
+    ]);
+    let mut attention = call
+        .store
+        .scan(move |read| attention(read, &hosting, now))
+        .await?;
     if !names_services {
         attention.unhosted_services.first.clear();
         attention.failing_services.first.clear();
@@ -127,7 +145,9 @@ fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Atten
         let key = |at: Option<Timestamp>| (Reverse(at), service.id.to_string());
         match hosting.standing(&service) {
             Standing::Unhosted(Absence::Since(at), _) => unhosted.add(key(Some(at))),
-            Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen if now.apart(hosting.started()) >= START => {
+            Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen
+                if now.apart(hosting.started()) >= START =>
+            {
                 unhosted.add(key(None))
             }
             Standing::Hosted if hosting.is_failing(service.id.as_str()) => failing.add(key(None)),
@@ -147,7 +167,11 @@ fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Atten
         if !tombstone::stands(&enrollment, read)? {
             return Ok(());
         }
-        let group = if enrollment.spec.expires_at < now { &mut expired } else { &mut outstanding };
+        let group = if enrollment.spec.expires_at < now {
+            &mut expired
+        } else {
+            &mut outstanding
+        };
         group.add((enrollment.spec.expires_at, enrollment.id));
         Ok(())
     })?;
@@ -158,29 +182,47 @@ fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Atten
     Ok(Attention {
         unhosted_services: services(read, hosting, unhosted)?,
         failing_services: services(read, hosting, failing)?,
-        disabled_identities: Disabled { total: disabled.total, first: named(disabled.first) },
+        disabled_identities: Disabled {
+            total: disabled.total,
+            first: named(disabled.first),
+        },
         outstanding_enrollments: unused(read, outstanding)?,
         expired_enrollments: unused(read, expired)?,
-        guessable_passwords: GuessablePolicies { total: guessable.total, first: named(guessable.first) },
+        guessable_passwords: GuessablePolicies {
+            total: guessable.total,
+            first: named(guessable.first),
+        },
     })
 }
 
 fn named(found: BTreeSet<(String, String)>) -> Vec<Named> {
-    found.into_iter().map(|(name, id)| Named { id, name }).collect()
+    found
+        .into_iter()
+        .map(|(name, id)| Named { id, name })
+        .collect()
 }
 
-fn services(read: &Read<'_>, hosting: &Hosting, found: First<(Reverse<Option<Timestamp>>, String)>) -> Result<Services> {
+fn services(
+    read: &Read<'_>,
+    hosting: &Hosting,
+    found: First<(Reverse<Option<Timestamp>>, String)>,
+) -> Result<Services> {
     let mut first = Vec::new();
     for (_, id) in found.first {
         first.extend(ServiceHosting::find(read, hosting, &id)?);
     }
-    Ok(Services { total: found.total, first })
+    Ok(Services {
+        total: found.total,
+        first,
+    })
 }
 
 fn unused(read: &Read<'_>, found: First<(Timestamp, Id<Enrollment>)>) -> Result<Unused> {
     let mut first = Vec::new();
     for (expires_at, id) in found.first {
-        let Some(enrollment) = read.find_readable(&id)? else { continue };
+        let Some(enrollment) = read.find_readable(&id)? else {
+            continue;
+        };
         first.push(UnusedEnrollment {
             id: id.to_string(),
             name: enrollment.spec.subject_name(read)?,
@@ -188,7 +230,10 @@ fn unused(read: &Read<'_>, found: First<(Timestamp, Id<Enrollment>)>) -> Result<
             expires_at,
         });
     }
-    Ok(Unused { total: found.total, first })
+    Ok(Unused {
+        total: found.total,
+        first,
+    })
 }
 
 /// The number of all items, and the first of them in their order.
@@ -199,7 +244,10 @@ struct First<T> {
 
 impl<T: Ord> First<T> {
     const fn new() -> Self {
-        Self { total: 0, first: BTreeSet::new() }
+        Self {
+            total: 0,
+            first: BTreeSet::new(),
+        }
     }
 
     fn add(&mut self, item: T) {

@@ -48,8 +48,12 @@ pub(crate) struct Channel {
 const NAMES: &[Name<Channel>] = &[
     Name("id", Type::Text, |c| c.id.as_str().into()),
     Name("identity.id", Type::Text, |c| c.identity.id.as_str().into()),
-    Name("identity.name", Type::Text, |c| c.identity.name.as_str().into()),
-    Name("apiSessionId", Type::Text, |c| c.api_session_id.as_str().into()),
+    Name("identity.name", Type::Text, |c| {
+        c.identity.name.as_str().into()
+    }),
+    Name("apiSessionId", Type::Text, |c| {
+        c.api_session_id.as_str().into()
+    }),
     Name("address", Type::Text, |c| c.address.as_str().into()),
     Name("sdk", Type::Text, |c| c.sdk.as_str().into()),
     Name("sdkVersion", Type::Text, |c| c.sdk_version.as_str().into()),
@@ -73,7 +77,10 @@ impl Channel {
             id: info.id,
             identity,
             api_session_id: info.api_session_id,
-            address: info.address.map(|address| address.to_string()).unwrap_or_default(),
+            address: info
+                .address
+                .map(|address| address.to_string())
+                .unwrap_or_default(),
             sdk: sdk.r#type,
             sdk_version: sdk.version,
             hello: info.hello,
@@ -86,12 +93,19 @@ impl Channel {
 }
 
 /// GET /channels
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Channel>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Channel>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
         let names = RecordNames::of(tx);
         router.each_channel(|info| Channel::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &RecordNames::of(tx))).transpose();
+    let one = move |tx: &Read<'_>, id: &str| {
+        same.channel_info(id)
+            .map(|info| Channel::of(info, &RecordNames::of(tx)))
+            .transpose()
+    };
     in_memory_list::list(&call, listing, each, one).await
 }

@@ -1,4 +1,5 @@
-//! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each direction.
+//! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each
+//! direction.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,16 +73,18 @@ pub(crate) struct ChannelEnd {
     connection: u32,
 }
 
-/// The traffic of an end; absent if the circuit does not cross the built-in router and the router of the end has not reported it.
+/// The traffic of an end; absent if the circuit does not cross the built-in router and the router
+/// of the end has not reported it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitTraffic")]
 pub(crate) struct Sent {
-    /// Data bytes that the built-in router has received from this end. Where the circuit only passes through it, this includes data that a
-    /// router has sent again. Of a circuit that does not cross it: what the router of the end reports, once a minute and about two minutes
-    /// later.
+    /// Data bytes that the built-in router has received from this end. Where the circuit only
+    /// passes through it, this includes data that a router has sent again. Of a circuit that does
+    /// not cross it: what the router of the end reports, once a minute and about two minutes later.
     sent_bytes: u64,
-    /// Data bytes received per second, over the last 10 seconds; absent if the bytes are those that a router reports.
+    /// Data bytes received per second, over the last 10 seconds; absent if the bytes are those that
+    /// a router reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_bytes_per_second: Option<u64>,
 }
@@ -89,31 +92,64 @@ pub(crate) struct Sent {
 const NAMES: &[Name<Circuit>] = &[
     Name("id", Type::Text, |c| c.id.as_str().into()),
     Name("service.id", Type::Text, |c| c.service.id.as_str().into()),
-    Name("service.name", Type::Text, |c| c.service.name.as_str().into()),
-    Name("terminatorId", Type::Text, |c| c.terminator_id.as_str().into()),
-    Name("since", Type::Date, |c| Value::Date(c.since.millis())),
-    Name("client.id", Type::Text, |c| c.client.identity.id.as_str().into()),
-    Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
-    Name("client.channelId", Type::Text, |c| of_channel(Some(&c.client), |end| end.channel_id.as_str().into())),
-    Name("client.sentBytes", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes))),
-    Name("client.sentBytesPerSecond", Type::Number, |c| {
-        sent_by(Some(&c.client), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))
+    Name("service.name", Type::Text, |c| {
+        c.service.name.as_str().into()
     }),
-    Name("host.id", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.id.as_str().into())),
-    Name("host.name", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.name.as_str().into())),
-    Name("host.channelId", Type::Text, |c| of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())),
-    Name("host.sentBytes", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes))),
+    Name("terminatorId", Type::Text, |c| {
+        c.terminator_id.as_str().into()
+    }),
+    Name("since", Type::Date, |c| Value::Date(c.since.millis())),
+    Name("client.id", Type::Text, |c| {
+        c.client.identity.id.as_str().into()
+    }),
+    Name("client.name", Type::Text, |c| {
+        c.client.identity.name.as_str().into()
+    }),
+    Name("client.channelId", Type::Text, |c| {
+        of_channel(Some(&c.client), |end| end.channel_id.as_str().into())
+    }),
+    Name("client.sentBytes", Type::Number, |c| {
+        sent_by(Some(&c.client), |sent| number(sent.sent_bytes))
+    }),
+    Name("client.sentBytesPerSecond", Type::Number, |c| {
+        sent_by(Some(&c.client), |sent| {
+            sent.sent_bytes_per_second.map_or(Value::Null, number)
+        })
+    }),
+    Name("host.id", Type::Text, |c| {
+        c.host
+            .as_ref()
+            .map_or(Value::Null, |host| host.identity.id.as_str().into())
+    }),
+    Name("host.name", Type::Text, |c| {
+        c.host
+            .as_ref()
+            .map_or(Value::Null, |host| host.identity.name.as_str().into())
+    }),
+    Name("host.channelId", Type::Text, |c| {
+        of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())
+    }),
+    Name("host.sentBytes", Type::Number, |c| {
+        sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes))
+    }),
     Name("host.sentBytesPerSecond", Type::Number, |c| {
-        sent_by(c.host.as_ref(), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))
+        sent_by(c.host.as_ref(), |sent| {
+            sent.sent_bytes_per_second.map_or(Value::Null, number)
+        })
     }),
 ];
 
-fn of_channel<'e>(end: Option<&'e End>, value: impl FnOnce(&'e ChannelEnd) -> Value<'e>) -> Value<'e> {
-    end.and_then(|end| end.channel.as_ref()).map_or(Value::Null, value)
+fn of_channel<'e>(
+    end: Option<&'e End>,
+    value: impl FnOnce(&'e ChannelEnd) -> Value<'e>,
+) -> Value<'e> {
+    end.and_then(|end| end.channel.as_ref())
+        .map_or(Value::Null, value)
 }
 
 fn sent_by<'e>(end: Option<&'e End>, value: impl FnOnce(&'e Sent) -> Value<'e>) -> Value<'e> {
-    end.and_then(|end| end.sent.as_ref()).map_or(Value::Null, value)
+    end.and_then(|end| end.sent.as_ref())
+        .map_or(Value::Null, value)
 }
 
 impl Entry for Circuit {
@@ -132,7 +168,11 @@ impl Circuit {
             since: info.since,
             client: End::of(info.client, names)?,
             host: info.host.map(|host| End::of(host, names)).transpose()?,
-            routers: info.routers.into_iter().map(|router| names.router(router)).collect::<Result<_>>()?,
+            routers: info
+                .routers
+                .into_iter()
+                .map(|router| names.router(router))
+                .collect::<Result<_>>()?,
             links: info.links,
         })
     }
@@ -144,34 +184,66 @@ impl End {
             identity: names.identity(info.identity_id)?,
             api_session_id: info.api_session_id,
             session_id: info.session_id,
-            channel: info.channel.map(|ChannelEndInfo { channel_id, connection }| ChannelEnd { channel_id, connection }),
-            sent: info.sent.map(|SentInfo { bytes, bytes_per_second }| Sent { sent_bytes: bytes, sent_bytes_per_second: bytes_per_second }),
+            channel: info.channel.map(
+                |ChannelEndInfo {
+                     channel_id,
+                     connection,
+                 }| ChannelEnd {
+                    channel_id,
+                    connection,
+                },
+            ),
+            sent: info.sent.map(
+                |SentInfo {
+                     bytes,
+                     bytes_per_second,
+                 }| Sent {
+                    sent_bytes: bytes,
+                    sent_bytes_per_second: bytes_per_second,
+                },
+            ),
         })
     }
 }
 
 /// GET /circuits
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Circuit>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = RecordNames::of(tx);
         open_circuits::each(&state, |info| Circuit::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|info| Circuit::of(info, &RecordNames::of(tx))).transpose();
+    let one = move |tx: &Read<'_>, id: &str| {
+        open_circuits::find(&same, id)
+            .map(|info| Circuit::of(info, &RecordNames::of(tx)))
+            .transpose()
+    };
     in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
     let open = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
+    call.store
+        .read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<NoData> {
-    if open_circuits::close(&call, id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
+    if open_circuits::close(&call, id.as_str()) {
+        Ok(NoData)
+    } else {
+        Err(unknown(&id))
+    }
 }
 
 fn unknown(id: &Id<Circuit>) -> Error {
-    Error::NotFound { kind: "circuit", id: id.to_string(), field: None }
+    Error::NotFound {
+        kind: "circuit",
+        id: id.to_string(),
+        field: None,
+    }
 }

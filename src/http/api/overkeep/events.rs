@@ -1,8 +1,10 @@
 //! The history as a stream of server-sent events (WHATWG HTML, section 9.2), one per row.
 //!
-//! A reader is a task that reads the rows after the last sent row from the store and passes them to the connection. The store keeps no rows
-//! for a reader, and no commit waits for a reader. If a connection accepts nothing for the duration of a request timeout, the stream ends,
-//! and the client may resume with `Last-Event-ID`. Invariant: a reader sends every row once and in order, or says which rows are missing.
+//! A reader is a task that reads the rows after the last sent row from the store and passes them to
+//! the connection. The store keeps no rows for a reader, and no commit waits for a reader. If a
+//! connection accepts nothing for the duration of a request timeout, the stream ends, and the
+//! client may resume with `Last-Event-ID`. Invariant: a reader sends every row once and in order,
+//! or says which rows are missing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +44,8 @@ const RETRY_AFTER: u32 = 10;
 /// Where a reader resumes.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct From {
-    /// The `id` of the last received event, which is the sequence of its row. Without it only new events are sent.
+    /// The `id` of the last received event, which is the sequence of its row. Without it only new
+    /// events are sent.
     #[serde(rename = "Last-Event-ID", default)]
     last: Option<String>,
 }
@@ -53,28 +56,59 @@ pub(crate) struct Events(mpsc::Receiver<String>);
 impl Answer for Events {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(MEDIA, Some(text))], headers: &[Header::CacheControl] });
+        operation.answer = Some(AnswerShape {
+            status: 200,
+            content: vec![(MEDIA, Some(text))],
+            headers: &[Header::CacheControl],
+        });
     }
     fn reply(self) -> Result<Reply> {
-        let pieces = stream::unfold(self.0, async |mut pieces| pieces.recv().await.map(|piece| (Ok(piece.into_bytes()), pieces)));
+        let pieces = stream::unfold(self.0, async |mut pieces| {
+            pieces
+                .recv()
+                .await
+                .map(|piece| (Ok(piece.into_bytes()), pieces))
+        });
         // Compression would delay events.
-        let headers = vec![(Header::CacheControl.name(), "no-store".into()), ("content-encoding", "identity".into())];
-        Ok(Reply { status: 200, media: MEDIA, body: Content::Pieces(Box::pin(pieces), 2 * SOME), headers })
+        let headers = vec![
+            (Header::CacheControl.name(), "no-store".into()),
+            ("content-encoding", "identity".into()),
+        ];
+        Ok(Reply {
+            status: 200,
+            media: MEDIA,
+            body: Content::Pieces(Box::pin(pieces), 2 * SOME),
+            headers,
+        })
     }
 }
 
 /// GET /events
 pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
-    let place = call.readers.reserve().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
+    let place = call.readers.reserve().ok_or(Error::Busy {
+        retry_after: RETRY_AFTER,
+    })?;
     let end = call.store.read(|tx| tx.history_end())?;
-    let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {
-        // An id after the end belongs to a history that was lost when an older data file was restored.
-        Some(last) => last.parse::<u64>().map_err(|_| Error::invalid("Last-Event-ID", "is not the id of an event", last))?.min(end),
+    let last = match last
+        .as_deref()
+        .map(str::trim)
+        .filter(|last| !last.is_empty())
+    {
+        // An id after the end belongs to a history that was lost when an older data file was
+        // restored.
+        Some(last) => last
+            .parse::<u64>()
+            .map_err(|_| Error::invalid("Last-Event-ID", "is not the id of an event", last))?
+            .min(end),
         None => end,
     };
     let (out, pieces) = mpsc::channel(1);
     let reader = Reader {
-        token: if call.local { None } else { Some(call.caller()?.session.spec.token.clone()) },
+        token: if call.local {
+            None
+        } else {
+            Some(call.caller()?.session.spec.token.clone())
+        },
         bearer: call.bearer.clone(),
         commits: call.readers.commits(),
         state: call.state.clone(),
@@ -102,7 +136,8 @@ struct Reader {
 impl Reader {
     /// Sends rows until the client is gone or too slow, its session ends, or the controller stops.
     async fn read(mut self) {
-        // Sent at once, so that the client sees that the stream works, and where it resumes even if no event came before.
+        // Sent at once, so that the client sees that the stream works, and where it resumes even if
+        // no event came before.
         let mut text = format!("{KEEP_ALIVE_LINE}id: {}\n\n", self.last);
         while self.send(text).await && !*self.commits.borrow_and_update() {
             match self.next().await {
@@ -114,7 +149,10 @@ impl Reader {
     }
 
     async fn send(&self, text: String) -> bool {
-        matches!(timeout(self.state.limits.load().time, self.out.send(text)).await, Ok(Ok(())))
+        matches!(
+            timeout(self.state.limits.load().time, self.out.send(text)).await,
+            Ok(Ok(()))
+        )
     }
 
     /// Waits for the next text to send. `None` if the reader must end.
@@ -123,7 +161,10 @@ impl Reader {
             if !self.may_read().await? {
                 return Ok(None);
             }
-            let rows = self.state.store.read(|tx| tx.history_after(self.last, SOME))?;
+            let rows = self
+                .state
+                .store
+                .read(|tx| tx.history_after(self.last, SOME))?;
             if !rows.is_empty() {
                 return self.text_of(&rows).map(Some);
             }
@@ -138,9 +179,12 @@ impl Reader {
         }
     }
 
-    /// Whether the session still exists and belongs to an administrator. Counts as activity of the session.
+    /// Whether the session still exists and belongs to an administrator. Counts as activity of the
+    /// session.
     async fn may_read(&self) -> Result<bool> {
-        let Some(token) = &self.token else { return Ok(true) };
+        let Some(token) = &self.token else {
+            return Ok(true);
+        };
         let caller = self.state.caller(token, self.bearer.as_deref()).await?;
         Ok(caller.is_some_and(|caller| caller.queries.is_empty() && caller.is_admin()))
     }
@@ -149,7 +193,10 @@ impl Reader {
         let mut text = String::new();
         for row in rows {
             if row.sequence != self.last + 1 {
-                let gone = Disconnected { from: self.last + 1, to: row.sequence - 1 };
+                let gone = Disconnected {
+                    from: self.last + 1,
+                    to: row.sequence - 1,
+                };
                 text += &format!("event: gone\ndata: {}\n\n", json(&gone)?);
             }
             text += &format!("id: {}\ndata: {}\n\n", row.sequence, json(row)?);
@@ -167,5 +214,6 @@ struct Disconnected {
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::Internal(format!("cannot write an event as JSON: {e}")))
+    serde_json::to_string(value)
+        .map_err(|e| Error::Internal(format!("cannot write an event as JSON: {e}")))
 }

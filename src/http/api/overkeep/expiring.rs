@@ -26,7 +26,8 @@ pub(crate) struct Within {
     enrollments: Option<BooleanText>,
 }
 
-/// What ends within a duration or has ended, and a scheduled snapshot that is overdue by more than one interval.
+/// What ends within a duration or has ended, and a scheduled snapshot that is overdue by more than
+/// one interval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExpiringList")]
 pub(crate) struct ExpiringList {
@@ -37,17 +38,35 @@ pub(crate) struct ExpiringList {
 }
 
 /// GET /expiring
-pub(crate) async fn list(call: Call, Query(Within { within, enrollments }): Query<Within>) -> Result<Data<ExpiringList>> {
-    let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
-    let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
+pub(crate) async fn list(
+    call: Call,
+    Query(Within {
+        within,
+        enrollments,
+    }): Query<Within>,
+) -> Result<Data<ExpiringList>> {
+    let text = within
+        .as_deref()
+        .filter(|text| !text.is_empty())
+        .unwrap_or("30d");
+    let span: Span = text
+        .parse()
+        .map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());
-    let (keystore, config, started, now) = (call.keystore.clone(), call.config.clone(), call.started, call.now);
+    let (keystore, config, started, now) = (
+        call.keystore.clone(),
+        call.config.clone(),
+        call.started,
+        call.now,
+    );
     let found = call.store.scan(move |tx| {
         let snapshot = overdue_snapshot(&config.snapshots, started, now);
         expiring(tx, &keystore, snapshot, before, &Progress::default())
     });
     let mut items = found.await?;
-    items.retain(|item| enrollments != Some(BooleanText::False) || item.kind != ExpiringKind::Enrollment);
+    items.retain(|item| {
+        enrollments != Some(BooleanText::False) || item.kind != ExpiringKind::Enrollment
+    });
     let total = items.len();
     items.truncate(LIMIT);
     Ok(Data(ExpiringList { total, items }))

@@ -22,13 +22,35 @@ pub(crate) struct ExplainParameters {
 }
 
 /// GET /explain
-pub(crate) async fn explain(call: Call, Query(asked): Query<ExplainParameters>) -> Result<Data<Explanation>> {
-    let (access, posture, hosting) = (call.access.clone(), call.posture.clone(), call.hosting.clone());
-    // This is a scan, because an identity may have thousands of sessions, and all signers and certificate authorities are read.
+pub(crate) async fn explain(
+    call: Call,
+    Query(asked): Query<ExplainParameters>,
+) -> Result<Data<Explanation>> {
+    let (access, posture, hosting) = (
+        call.access.clone(),
+        call.posture.clone(),
+        call.hosting.clone(),
+    );
+    // This is a scan, because an identity may have thousands of sessions, and all signers and
+    // certificate authorities are read.
     let explained = call.store.scan(move |tx| {
-        let ExplainParameters { identity, service, right } = &asked;
+        let ExplainParameters {
+            identity,
+            service,
+            right,
+        } = &asked;
         let (right, posture, hosting) = (*right, Some(&posture), Some(&hosting));
-        explain::explain(tx, &explain::Question { identity, service, right, access: &access, posture, hosting })
+        explain::explain(
+            tx,
+            &explain::Question {
+                identity,
+                service,
+                right,
+                access: &access,
+                posture,
+                hosting,
+            },
+        )
     });
     explained.await.map(Data)
 }

@@ -33,8 +33,14 @@ pub(crate) struct ExtensionsRequested {
 }
 
 /// POST /certificates/request-extend
-pub(crate) async fn request(call: Call, Body(wanted): Body<ExtensionRequests>) -> Result<Data<ExtensionsRequested>> {
-    let ExtensionRequests { identity_id, roll_keys } = wanted;
+pub(crate) async fn request(
+    call: Call,
+    Body(wanted): Body<ExtensionRequests>,
+) -> Result<Data<ExtensionsRequested>> {
+    let ExtensionRequests {
+        identity_id,
+        roll_keys,
+    } = wanted;
     let renewable = |record: &Record<Authenticator>| record.is_issued_by_network();
     let ids = call.store.scan(move |tx| {
         let mut ids = Vec::new();
@@ -60,7 +66,10 @@ pub(crate) async fn request(call: Call, Body(wanted): Body<ExtensionRequests>) -
                 let mut count = 0;
                 for id in &batch {
                     // A credential may have been deleted meanwhile.
-                    if change.find(id)?.is_some_and(|record| record.is_issued_by_network()) {
+                    if change
+                        .find(id)?
+                        .is_some_and(|record| record.is_issued_by_network())
+                    {
                         authenticator::request_extension(change, id, roll_keys)?;
                         count += 1;
                     }

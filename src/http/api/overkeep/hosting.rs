@@ -35,7 +35,8 @@ pub(crate) struct ServiceHosting {
     role_attributes: Roles,
     /// Whether it is hosted.
     state: HostingState,
-    /// The state as a sentence without its end, such as `nobody hosts wiki since 2026-11-26T22:05:11.000Z` or `wiki is hosted by bob`.
+    /// The state as a sentence without its end, such as `nobody hosts wiki since
+    /// 2026-11-26T22:05:11.000Z` or `wiki is hosted by bob`.
     text: String,
     /// Since when nobody hosts it, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,12 +103,14 @@ struct Failures {
     /// The identity that hosts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<Named>,
-    /// The id of the terminator that an administrator made. Without it and `identity`: no host was found.
+    /// The id of the terminator that an administrator made. Without it and `identity`: no host was
+    /// found.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminator_id: Option<String>,
     /// The router of the last attempt.
     router: Named,
-    /// How many dials failed since the last one that succeeded, or since the host bound the service anew.
+    /// How many dials failed since the last one that succeeded, or since the host bound the service
+    /// anew.
     times: u64,
     /// The first of these, or of those before them.
     since: Timestamp,
@@ -123,9 +126,14 @@ struct Failures {
 const NAMES: &[Name<ServiceHosting>] = &[
     Name("id", Type::Text, |one| one.id.as_str().into()),
     Name("name", Type::Text, |one| one.name.as_str().into()),
-    Name("roleAttributes", Type::Set, |one| (&one.role_attributes).into()),
+    Name("roleAttributes", Type::Set, |one| {
+        (&one.role_attributes).into()
+    }),
     Name("state", Type::Text, |one| one.state.as_str().into()),
-    Name("since", Type::Date, |one| one.since.map_or(Value::Null, |since| Value::Date(since.millis()))),
+    Name("since", Type::Date, |one| {
+        one.since
+            .map_or(Value::Null, |since| Value::Date(since.millis()))
+    }),
 ];
 
 impl Entry for ServiceHosting {
@@ -141,7 +149,9 @@ impl ServiceHosting {
         let standing = hosting.standing(&service);
         let (since, or_earlier) = match &standing {
             Standing::Unhosted(Absence::Since(at), _) => (Some(*at), false),
-            Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen => (Some(hosting.started()), true),
+            Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen => {
+                (Some(hosting.started()), true)
+            }
             Standing::Hosted | Standing::New => (None, false),
         };
         let state = match standing {
@@ -150,10 +160,28 @@ impl ServiceHosting {
             Standing::Unhosted(..) | Standing::Unseen => HostingState::Unhosted,
             Standing::New => HostingState::NeverHosted,
         };
-        let text = hosting.absence_text(&standing, &service.spec.name).unwrap_or_default();
-        let (id, name, role_attributes) = (service.id.to_string(), service.spec.name, service.spec.role_attributes);
+        let text = hosting
+            .absence_text(&standing, &service.spec.name)
+            .unwrap_or_default();
+        let (id, name, role_attributes) = (
+            service.id.to_string(),
+            service.spec.name,
+            service.spec.role_attributes,
+        );
         let (hosts, failures) = (Vec::new(), Vec::new());
-        Self { id, name, role_attributes, state, text, since, or_earlier, last_host: None, hosts, host_count: 0, failures }
+        Self {
+            id,
+            name,
+            role_attributes,
+            state,
+            text,
+            since,
+            or_earlier,
+            last_host: None,
+            hosts,
+            host_count: 0,
+            failures,
+        }
     }
 
     /// The entry of a service; `None` if there is no such service.
@@ -162,29 +190,54 @@ impl ServiceHosting {
     /// A record cannot be read.
     pub(super) fn find(tx: &Read<'_>, hosting: &Hosting, id: &str) -> Result<Option<Self>> {
         let service = tx.find(&Id::<Service>::from_text(id))?;
-        service.map(|service| Self::whole(service, hosting, &RecordNames::of(tx), tx)).transpose()
+        service
+            .map(|service| Self::whole(service, hosting, &RecordNames::of(tx), tx))
+            .transpose()
     }
 
-    fn whole(service: Record<Service>, hosting: &Hosting, names: &RecordNames<'_>, tx: &Read<'_>) -> Result<Self> {
+    fn whole(
+        service: Record<Service>,
+        hosting: &Hosting,
+        names: &RecordNames<'_>,
+        tx: &Read<'_>,
+    ) -> Result<Self> {
         let last = match hosting.standing(&service) {
             Standing::Unhosted(_, last) => last,
             _ => None,
         };
         let mut entry = Self::brief(service, hosting);
-        entry.last_host = last.map(|last| named(&last, names, tx)).transpose()?.filter(|last| !last.name.is_empty());
+        entry.last_host = last
+            .map(|last| named(&last, names, tx))
+            .transpose()?
+            .filter(|last| !last.name.is_empty());
         let hosts = live_hosts(tx, &entry.id)?;
         entry.host_count = hosts.len();
         for host in hosts.into_iter().take(NAMED) {
-            let identity = host.host.identity().map(|id| names.identity(id.to_owned())).transpose()?;
-            entry.hosts.push(Host { identity, router: names.router(host.router)?, terminators: host.terminators });
+            let identity = host
+                .host
+                .identity()
+                .map(|id| names.identity(id.to_owned()))
+                .transpose()?;
+            entry.hosts.push(Host {
+                identity,
+                router: names.router(host.router)?,
+                terminators: host.terminators,
+            });
         }
         if !entry.hosts.is_empty() {
             let name = |host: &Host| {
-                host.identity.as_ref().map_or_else(|| format!("a terminator on {}", host.router.name), |one| one.name.clone())
+                host.identity.as_ref().map_or_else(
+                    || format!("a terminator on {}", host.router.name),
+                    |one| one.name.clone(),
+                )
             };
             let mut by: Vec<String> = entry.hosts.iter().map(name).collect();
             by.dedup();
-            let more = if entry.host_count > NAMED { " and more" } else { "" };
+            let more = if entry.host_count > NAMED {
+                " and more"
+            } else {
+                ""
+            };
             entry.text = format!("{} is hosted by {}{more}", entry.name, by.join(", "));
         }
         for failed in hosting.failed_dials(&entry.id).into_iter().take(NAMED) {
@@ -196,13 +249,30 @@ impl ServiceHosting {
 
 impl Failures {
     fn of(failed: FailedDials, names: &RecordNames<'_>) -> Result<Self> {
-        let FailedDials { host, router, failures, first, last, succeeded, reasons } = failed;
+        let FailedDials {
+            host,
+            router,
+            failures,
+            first,
+            last,
+            succeeded,
+            reasons,
+        } = failed;
         let (identity, terminator_id) = match host {
             Some(HostKey::Identity(id)) => (Some(names.identity(id.to_string())?), None),
             Some(HostKey::Terminator(id)) => (None, Some(id.to_string())),
             None => (None, None),
         };
-        Ok(Self { identity, terminator_id, router: names.router(router)?, times: failures, since: first, last, succeeded, reasons })
+        Ok(Self {
+            identity,
+            terminator_id,
+            router: names.router(router)?,
+            times: failures,
+            since: first,
+            last,
+            succeeded,
+            reasons,
+        })
     }
 }
 
@@ -212,13 +282,19 @@ fn named(host: &HostKey, names: &RecordNames<'_>, tx: &Read<'_>) -> Result<Named
         HostKey::Identity(id) => names.identity(id.to_string()),
         HostKey::Terminator(id) => {
             let terminator = tx.find(&Id::<Terminator>::from_text(&**id))?;
-            terminator.map_or_else(|| Ok(Named::default()), |terminator| names.router(terminator.spec.router))
+            terminator.map_or_else(
+                || Ok(Named::default()),
+                |terminator| names.router(terminator.spec.router),
+            )
         }
     }
 }
 
 /// GET /hosting
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<ServiceHosting>> {
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<ServiceHosting>> {
     let (hosting, same) = (call.hosting.clone(), call.hosting.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(ServiceHosting)| {
         tx.each_readable::<Service>(|service| {

@@ -25,5 +25,8 @@ pub(crate) struct View {
 
 /// GET /last-hour
 pub(crate) async fn show(call: Call) -> Result<Data<View>> {
-    Ok(Data(View { step_seconds: STEP.as_secs(), steps: call.last_hour.steps() }))
+    Ok(Data(View {
+        step_seconds: STEP.as_secs(),
+        steps: call.last_hour.steps(),
+    }))
 }

@@ -1,4 +1,5 @@
-//! POST /authenticate/link: opens a session with a one-time link, which the owner of the data file made on the host.
+//! POST /authenticate/link: opens a session with a one-time link, which the owner of the data file
+//! made on the host.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,14 +31,39 @@ pub(crate) struct LoginLink {
 }
 
 /// POST /authenticate/link
-pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<NewSessionAnswer<SessionDetail>> {
+pub(crate) async fn redeem(
+    call: Call,
+    Body(LoginLink { secret }): Body<LoginLink>,
+) -> Result<NewSessionAnswer<SessionDetail>> {
     let address = call.peer.shown();
-    let Some(identity) = call.login_links.redeem(&secret, call.peer.address, call.now) else {
-        call.refusals.note(&call.store, RejectedCaller { what: METHOD, address, ..RejectedCaller::default() }, call.now).await;
+    let Some(identity) = call
+        .login_links
+        .redeem(&secret, call.peer.address, call.now)
+    else {
+        call.refusals
+            .note(
+                &call.store,
+                RejectedCaller {
+                    what: METHOD,
+                    address,
+                    ..RejectedCaller::default()
+                },
+                call.now,
+            )
+            .await;
         return Err(Error::InvalidAuth);
     };
     let place = call.sessions.admit(&identity)?;
-    let client_info = ClientInfo { address: address.unwrap_or_default(), ..ClientInfo::default() };
-    let caller = login::open(&call.changes, Principal::by_link(identity), client_info, place).await?;
+    let client_info = ClientInfo {
+        address: address.unwrap_or_default(),
+        ..ClientInfo::default()
+    };
+    let caller = login::open(
+        &call.changes,
+        Principal::by_link(identity),
+        client_info,
+        place,
+    )
+    .await?;
     login_answer(&call, caller, METHOD).await
 }

@@ -1,4 +1,5 @@
-//! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti contract.
+//! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti
+//! contract.
 
 pub(crate) mod api_tokens;
 mod attention;
@@ -37,7 +38,8 @@ use crate::http::{
     route::Routes,
 };
 
-/// The route table of the interface without [`api_tokens::creation`]. `declared` are the kinds of the network document.
+/// The route table of the interface without [`api_tokens::creation`]. `declared` are the kinds of
+/// the network document.
 pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
     let schema = declared.schema();
     let declared = Arc::new(declared);

@@ -29,7 +29,10 @@ pub(crate) struct RecordNames<'t> {
 impl<'t> RecordNames<'t> {
     /// Reads names in a transaction.
     pub(crate) fn of(tx: &'t Read<'t>) -> Self {
-        Self { tx, known: RefCell::default() }
+        Self {
+            tx,
+            known: RefCell::default(),
+        }
     }
 
     /// An identity.
@@ -37,7 +40,12 @@ impl<'t> RecordNames<'t> {
     /// # Errors
     /// Its record cannot be read.
     pub(crate) fn identity(&self, id: String) -> Result<Named> {
-        self.named(id, |id| Ok(self.tx.find(&Id::<Identity>::from_text(id))?.map(|identity| identity.spec.name)))
+        self.named(id, |id| {
+            Ok(self
+                .tx
+                .find(&Id::<Identity>::from_text(id))?
+                .map(|identity| identity.spec.name))
+        })
     }
 
     /// An identity, and the SDK of its last log-in; blank if there is none.
@@ -46,7 +54,9 @@ impl<'t> RecordNames<'t> {
     /// Its record cannot be read.
     pub(crate) fn client(&self, id: String) -> Result<(Named, SdkInfo)> {
         let identity = self.tx.find(&Id::<Identity>::from_text(id.as_str()))?;
-        let (name, sdk) = identity.map(|identity| (identity.spec.name, identity.state.sdk_info)).unwrap_or_default();
+        let (name, sdk) = identity
+            .map(|identity| (identity.spec.name, identity.state.sdk_info))
+            .unwrap_or_default();
         Ok((Named { id, name }, sdk))
     }
 
@@ -55,7 +65,12 @@ impl<'t> RecordNames<'t> {
     /// # Errors
     /// Its record cannot be read.
     pub(crate) fn service(&self, id: String) -> Result<Named> {
-        self.named(id, |id| Ok(self.tx.find(&Id::<Service>::from_text(id))?.map(|service| service.spec.name)))
+        self.named(id, |id| {
+            Ok(self
+                .tx
+                .find(&Id::<Service>::from_text(id))?
+                .map(|service| service.spec.name))
+        })
     }
 
     /// A router of either kind.
@@ -64,14 +79,27 @@ impl<'t> RecordNames<'t> {
     /// Its record cannot be read.
     pub(crate) fn router(&self, id: String) -> Result<Named> {
         self.named(id, |id| {
-            let edge = self.tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
-            Ok(edge.or(self.tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name)))
+            let edge = self
+                .tx
+                .find(&Id::<EdgeRouter>::from_text(id))?
+                .map(|router| router.spec.name);
+            Ok(edge.or(self
+                .tx
+                .find(&Id::<TransitRouter>::from_text(id))?
+                .map(|router| router.spec.name)))
         })
     }
 
-    fn named(&self, id: String, find: impl FnOnce(&str) -> Result<Option<String>>) -> Result<Named> {
+    fn named(
+        &self,
+        id: String,
+        find: impl FnOnce(&str) -> Result<Option<String>>,
+    ) -> Result<Named> {
         if let Some(name) = self.known.borrow().get(&id) {
-            return Ok(Named { name: name.clone(), id });
+            return Ok(Named {
+                name: name.clone(),
+                id,
+            });
         }
         let name = find(&id)?.unwrap_or_default();
         self.known.borrow_mut().insert(id.clone(), name.clone());

@@ -1,4 +1,5 @@
-//! The network as one document: shows the present document, previews the changes that another document makes, and applies that document.
+//! The network as one document: shows the present document, previews the changes that another
+//! document makes, and applies that document.
 
 use std::{
     cell::RefCell,
@@ -50,10 +51,13 @@ pub(crate) struct Options {
     /// The maximum number of deletions; if there would be more, nothing is changed. Default 10.
     #[serde(default)]
     max_deletions: Option<u32>,
-    /// `accept`: accepts names with control characters, characters that change the direction of text, or characters without width, also
-    /// with `strict`.
+    /// `accept`: accepts names with control characters, characters that change the direction of
+    /// text, or characters without width, also with `strict`.
     #[serde(default)]
-    #[expect(dead_code, reason = "it is described here and read with the body, in hidden_members.rs")]
+    #[expect(
+        dead_code,
+        reason = "it is described here and read with the body, in hidden_members.rs"
+    )]
     hidden_characters: Option<HiddenCharacters>,
 }
 
@@ -77,7 +81,11 @@ pub(crate) struct NetworkDocument(Map<String, Json>);
 
 impl Extractor for NetworkDocument {
     fn describe(operation: &mut Operation) -> Result<()> {
-        operation.json_body("network", "Network".into(), serde_json::json!({ "type": "object" }))
+        operation.json_body(
+            "network",
+            "Network".into(),
+            serde_json::json!({ "type": "object" }),
+        )
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         match incoming.json()? {
@@ -92,7 +100,8 @@ impl Extractor for NetworkDocument {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "NetworkPlan")]
 pub(crate) struct NetworkPlan {
-    /// Identifies this plan. With it in `If-Match`, in quotation marks, the document is applied only if it still makes the same changes.
+    /// Identifies this plan. With it in `If-Match`, in quotation marks, the document is applied
+    /// only if it still makes the same changes.
     tag: String,
     /// The objects that change, in the order of the changes.
     objects: Vec<ObjectChange>,
@@ -100,7 +109,8 @@ pub(crate) struct NetworkPlan {
     access: Difference<Named>,
     /// Who gains and who loses each of the services and edge routers that the counts list first.
     shares: Vec<AccessShare<Named>>,
-    /// The assertions that do not hold afterwards. A document with a broken assertion is not applied.
+    /// The assertions that do not hold afterwards. A document with a broken assertion is not
+    /// applied.
     broken: Vec<BrokenAssertion>,
 }
 
@@ -126,7 +136,10 @@ pub(crate) struct BrokenPair {
 
 /// GET /network
 pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Data<Map<String, Json>>> {
-    call.store.scan(move |read| export(&kinds, read)).await.map(Data)
+    call.store
+        .scan(move |read| export(&kinds, read))
+        .await
+        .map(Data)
 }
 
 /// PUT /network
@@ -139,7 +152,11 @@ pub(crate) async fn replace(
     preview: PreviewParameter,
 ) -> Result<Data<NetworkPlan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
-    let wanted = Arc::new(RequestedNetwork { network, prune: options.prune == Some(BooleanText::True), max_deletions });
+    let wanted = Arc::new(RequestedNetwork {
+        network,
+        prune: options.prune == Some(BooleanText::True),
+        max_deletions,
+    });
     let plan = planned(&kinds, &call, &wanted).await?;
     if !known.names(&format!("\"{}\"", plan.tag)) {
         return Err(Error::Changed);
@@ -150,10 +167,15 @@ pub(crate) async fn replace(
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
     if !plan.objects.is_empty() {
         let expected = plan.objects.clone();
-        // Only records that the document names are read again. A concurrent change of another record has the same effect as a later one.
+        // Only records that the document names are read again. A concurrent change of another
+        // record has the same effect as a later one.
         let change = move |change: &Change<'_, '_>| {
             let applied = apply(&kinds, change, &wanted)?;
-            if applied.objects == expected { Ok(()) } else { Err(Error::Changed) }
+            if applied.objects == expected {
+                Ok(())
+            } else {
+                Err(Error::Changed)
+            }
         };
         call.changes.run(change).await?;
     }
@@ -161,26 +183,49 @@ pub(crate) async fn replace(
 }
 
 /// The changes that a document would make, found by a dry run.
-async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<RequestedNetwork>) -> Result<NetworkPlan> {
+async fn planned(
+    kinds: &Arc<DeclaredKinds>,
+    call: &Call,
+    wanted: &Arc<RequestedNetwork>,
+) -> Result<NetworkPlan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
-    let job = move |change: &Change<'_, '_>| Ok((tag(&kinds, change, &wanted)?, apply(&kinds, change, &wanted)?));
+    let job = move |change: &Change<'_, '_>| {
+        Ok((
+            tag(&kinds, change, &wanted)?,
+            apply(&kinds, change, &wanted)?,
+        ))
+    };
     let look = move |read: &Read<'_>, events: Vec<Event>, (tag, applied): (String, Applied)| {
         // A record that would be created has no id yet.
-        let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
+        let created: HashSet<&str> = events
+            .iter()
+            .filter(|event| event.old.is_none())
+            .map(|event| event.id.as_str())
+            .collect();
         let known: RefCell<HashMap<(PolicyEntityKind, String), String>> = RefCell::default();
         let text = |subject, id: &str| -> Result<String> {
             if let Some(name) = known.borrow().get(&(subject, id.to_owned())) {
                 return Ok(name.clone());
             }
             let name = named(read, &events, subject, id)?.name;
-            known.borrow_mut().insert((subject, id.to_owned()), name.clone());
+            known
+                .borrow_mut()
+                .insert((subject, id.to_owned()), name.clone());
             Ok(name)
         };
         let name = |subject, id: &str| -> Result<Named> {
-            Ok(Named { id: if created.contains(id) { String::new() } else { id.to_owned() }, name: text(subject, id)? })
+            Ok(Named {
+                id: if created.contains(id) {
+                    String::new()
+                } else {
+                    id.to_owned()
+                },
+                name: text(subject, id)?,
+            })
         };
         let name_of = |subject, id: &str| name(subject, id).map(Some);
-        let (difference, changes) = access.preview_changes(&events, MAX_ORDERED, |left| read.before(left))?;
+        let (difference, changes) =
+            access.preview_changes(&events, MAX_ORDERED, |left| read.before(left))?;
         let difference = difference.by_name(MAX_LISTED, &text)?;
         let mut shares = Vec::new();
         for share in access.shares(&changes, &difference, MAX_ORDERED) {
@@ -189,26 +234,58 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
         let difference = difference.named(name_of)?;
         let (texts, assertions): (Vec<_>, Vec<_>) = applied.assertions.into_iter().unzip();
         let mut broken = Vec::new();
-        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_ORDERED_PAIRS)) {
+        for (assertion, violation) in
+            texts
+                .into_iter()
+                .zip(access.violations(&events, &assertions, MAX_ORDERED_PAIRS))
+        {
             let pair = |(identity, service): &(Arc<str>, Arc<str>)| {
-                Ok(BrokenPair { identity: name(PolicyEntityKind::Identity, identity)?, service: name(PolicyEntityKind::Service, service)? })
+                Ok(BrokenPair {
+                    identity: name(PolicyEntityKind::Identity, identity)?,
+                    service: name(PolicyEntityKind::Service, service)?,
+                })
             };
             if violation.pairs > 0 {
-                let mut first: Vec<BrokenPair> = violation.first.iter().map(pair).collect::<Result<_>>()?;
-                first.sort_by(|one, other| (&one.identity.name, &one.service.name).cmp(&(&other.identity.name, &other.service.name)));
+                let mut first: Vec<BrokenPair> =
+                    violation.first.iter().map(pair).collect::<Result<_>>()?;
+                first.sort_by(|one, other| {
+                    (&one.identity.name, &one.service.name)
+                        .cmp(&(&other.identity.name, &other.service.name))
+                });
                 first.truncate(MAX_LISTED);
-                broken.push(BrokenAssertion { assertion, pairs: violation.pairs, first });
+                broken.push(BrokenAssertion {
+                    assertion,
+                    pairs: violation.pairs,
+                    first,
+                });
             }
         }
-        Ok(NetworkPlan { tag, objects: applied.objects, access: difference, shares, broken })
+        Ok(NetworkPlan {
+            tag,
+            objects: applied.objects,
+            access: difference,
+            shares,
+            broken,
+        })
     };
     call.changes.dry_run(job, look).await
 }
 
 impl BrokenAssertion {
     fn refused(&self) -> Error {
-        let pairs = self.first.iter().take(MAX_PAIRS).map(|pair| format!("{} and {}", pair.identity.name, pair.service.name));
+        let pairs = self
+            .first
+            .iter()
+            .take(MAX_PAIRS)
+            .map(|pair| format!("{} and {}", pair.identity.name, pair.service.name));
         let pairs = pairs.collect::<Vec<_>>().join(", ");
-        Error::invalid("assertions", format!("does not hold for {} identities and services: {pairs}", self.pairs), &self.assertion)
+        Error::invalid(
+            "assertions",
+            format!(
+                "does not hold for {} identities and services: {pairs}",
+                self.pairs
+            ),
+            &self.assertion,
+        )
     }
 }

@@ -33,7 +33,8 @@ pub(crate) struct Online {
     kind: OnlineKind,
     /// The id of the identity or router.
     record_id: String,
-    /// The source `address:port` of an identity. The address that a router offers to SDKs, blank if it offers none.
+    /// The source `address:port` of an identity. The address that a router offers to SDKs, blank if
+    /// it offers none.
     address: String,
     /// The SDK of the identity's last log-in, or the release of the router.
     version: String,
@@ -88,7 +89,10 @@ const NAMES: &[Name<Online>] = &[
     Name("recordId", Type::Text, |one| one.record_id.as_str().into()),
     Name("address", Type::Text, |one| one.address.as_str().into()),
     Name("version", Type::Text, |one| one.version.as_str().into()),
-    Name("since", Type::Date, |one| one.since.map_or(Value::Null, |since| Value::Date(since.millis()))),
+    Name("since", Type::Date, |one| {
+        one.since
+            .map_or(Value::Null, |since| Value::Date(since.millis()))
+    }),
 ];
 
 impl Entry for Online {
@@ -100,13 +104,22 @@ impl Entry for Online {
 
 impl Online {
     fn identity(info: ChannelInfo, names: &RecordNames<'_>) -> Result<Self> {
-        let (Named { id: record_id, name }, sdk) = names.client(info.identity_id)?;
+        let (
+            Named {
+                id: record_id,
+                name,
+            },
+            sdk,
+        ) = names.client(info.identity_id)?;
         Ok(Self {
             id: info.id,
             name,
             kind: OnlineKind::Identity,
             record_id,
-            address: info.address.map(|address| address.to_string()).unwrap_or_default(),
+            address: info
+                .address
+                .map(|address| address.to_string())
+                .unwrap_or_default(),
             version: format!("{} {}", sdk.r#type, sdk.version).trim().to_owned(),
             since: Some(info.since),
             traffic: None,
@@ -114,41 +127,82 @@ impl Online {
     }
 
     /// `None` if the router was deleted meanwhile.
-    fn router(id: &str, link: RouterInfo, control: &Control, tx: &Read<'_>) -> Result<Option<Self>> {
-        let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (OnlineKind::EdgeRouter, router.spec.name));
+    fn router(
+        id: &str,
+        link: RouterInfo,
+        control: &Control,
+        tx: &Read<'_>,
+    ) -> Result<Option<Self>> {
+        let edge = tx
+            .find(&Id::<EdgeRouter>::from_text(id))?
+            .map(|router| (OnlineKind::EdgeRouter, router.spec.name));
         let named = match edge {
             Some(named) => Some(named),
-            None => tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (OnlineKind::TransitRouter, router.spec.name)),
+            None => tx
+                .find(&Id::<TransitRouter>::from_text(id))?
+                .map(|router| (OnlineKind::TransitRouter, router.spec.name)),
         };
-        let Some((kind, name)) = named else { return Ok(None) };
-        let address = link.protocols.get("tls").map(|url| url.trim_start_matches("tls://").to_owned()).unwrap_or_default();
+        let Some((kind, name)) = named else {
+            return Ok(None);
+        };
+        let address = link
+            .protocols
+            .get("tls")
+            .map(|url| url.trim_start_matches("tls://").to_owned())
+            .unwrap_or_default();
         let (version, since) = (link.version.version, link.since);
-        let traffic = control.traffic_of(id).map(|(bytes, circuits)| RouterTraffic {
-            client_bytes: bytes.from_clients,
-            host_bytes: bytes.from_hosts,
-            link_sent_bytes: bytes.link_sent,
-            link_received_bytes: bytes.link_received,
-            circuits: circuits as u64,
-        });
-        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version, since, traffic }))
+        let traffic = control
+            .traffic_of(id)
+            .map(|(bytes, circuits)| RouterTraffic {
+                client_bytes: bytes.from_clients,
+                host_bytes: bytes.from_hosts,
+                link_sent_bytes: bytes.link_sent,
+                link_received_bytes: bytes.link_received,
+                circuits: circuits as u64,
+            });
+        Ok(Some(Self {
+            id: id.into(),
+            name,
+            kind,
+            record_id: id.into(),
+            address,
+            version,
+            since,
+            traffic,
+        }))
     }
 }
 
 /// GET /online
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Online>> {
-    let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
+pub(crate) async fn list(
+    call: Call,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Online>> {
+    let (channels, routers, control) = (
+        call.router.clone(),
+        call.store.online().clone(),
+        call.control.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
         let names = RecordNames::of(tx);
         channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
-            Online::router(&id, link, &control, tx)?.into_iter().for_each(&mut *found);
+            Online::router(&id, link, &control, tx)?
+                .into_iter()
+                .for_each(&mut *found);
         }
         Ok(())
     };
-    let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
+    let (channels, routers, control) = (
+        call.router.clone(),
+        call.store.online().clone(),
+        call.control.clone(),
+    );
     let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
         Some(info) => Online::identity(info, &RecordNames::of(tx)).map(Some),
-        None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, &control, tx)),
+        None => routers
+            .router(id)
+            .map_or(Ok(None), |link| Online::router(id, link, &control, tx)),
     };
     in_memory_list::list(&call, listing, each, one).await
 }

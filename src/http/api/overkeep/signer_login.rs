@@ -1,4 +1,5 @@
-//! Log-ins of a browser with an external signer: the browser gets a code from the issuer, and the controller exchanges it.
+//! Log-ins of a browser with an external signer: the browser gets a code from the issuer, and the
+//! controller exchanges it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,8 @@ pub(crate) struct SignerLogin {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SignerLoginStarted {
-    /// The address of the issuer for the browser. It sends the browser back to `/page/signed-in` with `code` and `state`.
+    /// The address of the issuer for the browser. It sends the browser back to `/page/signed-in`
+    /// with `code` and `state`.
     address: String,
     /// The secret that the browser keeps and gives with the code.
     secret: String,
@@ -65,28 +67,85 @@ pub(crate) struct SignerCode {
 }
 
 /// POST /authenticate/signer
-pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<SignerLogin>) -> Result<Data<SignerLoginStarted>> {
-    let known = call.addresses.iter().find(|address| address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443"));
+pub(crate) async fn begin(
+    call: Call,
+    Body(SignerLogin { signer, host }): Body<SignerLogin>,
+) -> Result<Data<SignerLoginStarted>> {
+    let known = call
+        .addresses
+        .iter()
+        .find(|address| address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443"));
     // The issuer must send the browser to this controller and nowhere else.
     known.ok_or_else(|| {
-        Error::invalid("host", "is not an address that the controller advertises; open the page at one that it does", &host)
+        Error::invalid(
+            "host",
+            "is not an address that the controller advertises; open the page at one that it does",
+            &host,
+        )
     })?;
-    let found = call.store.read(|tx| tx.find(&signer))?.filter(|signer| signer.spec.enabled);
-    let signer = found.ok_or_else(|| Error::invalid("signer", "names no enabled external JWT signer", signer.as_str()))?;
+    let found = call
+        .store
+        .read(|tx| tx.find(&signer))?
+        .filter(|signer| signer.spec.enabled);
+    let signer = found.ok_or_else(|| {
+        Error::invalid(
+            "signer",
+            "names no enabled external JWT signer",
+            signer.as_str(),
+        )
+    })?;
     let redirect = format!("https://{host}{RETURN_PATH}");
-    let started = call.signer_logins.begin(signer, redirect, call.peer.address, call.now).await?;
-    Ok(Data(SignerLoginStarted { address: started.address, secret: started.secret }))
+    let started = call
+        .signer_logins
+        .begin(signer, redirect, call.peer.address, call.now)
+        .await?;
+    Ok(Data(SignerLoginStarted {
+        address: started.address,
+        secret: started.secret,
+    }))
 }
 
 /// POST /authenticate/signer-code
-pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<NewSessionAnswer<SessionDetail>> {
-    let SignerCode { code, state, secret, issuer } = given;
-    let exchanged = call.signer_logins.finish(Returned { state, secret, code, issuer }, call.now).await?;
+pub(crate) async fn finish(
+    call: Call,
+    Body(given): Body<SignerCode>,
+) -> Result<NewSessionAnswer<SessionDetail>> {
+    let SignerCode {
+        code,
+        state,
+        secret,
+        issuer,
+    } = given;
+    let exchanged = call
+        .signer_logins
+        .finish(
+            Returned {
+                state,
+                secret,
+                code,
+                issuer,
+            },
+            call.now,
+        )
+        .await?;
     let address = call.peer.shown();
-    let client_info = ClientInfo { address: address.clone().unwrap_or_default(), ..ClientInfo::default() };
+    let client_info = ClientInfo {
+        address: address.clone().unwrap_or_default(),
+        ..ClientInfo::default()
+    };
     let caller = match opened(&call, exchanged, client_info).await {
         Err(Error::InvalidAuth) => {
-            call.refusals.note(&call.store, RejectedCaller { what: METHOD, address, ..RejectedCaller::default() }, call.now).await;
+            call.refusals
+                .note(
+                    &call.store,
+                    RejectedCaller {
+                        what: METHOD,
+                        address,
+                        ..RejectedCaller::default()
+                    },
+                    call.now,
+                )
+                .await;
             return Err(Error::InvalidAuth);
         }
         other => other?,

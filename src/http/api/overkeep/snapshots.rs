@@ -36,7 +36,8 @@ pub(crate) struct Snapshot {
 pub(crate) enum TrialMethod {
     /// The file is complete and its content is sound.
     Proof,
-    /// A copy is restored, a controller starts on it, and a log-in and a check of its records succeed.
+    /// A copy is restored, a controller starts on it, and a log-in and a check of its records
+    /// succeed.
     Drill,
 }
 
@@ -65,7 +66,8 @@ pub(crate) struct SnapshotTrial {
     started_at: Timestamp,
     /// Null while it is in progress.
     ended_at: Option<Timestamp>,
-    /// Whether the snapshot is good. Null while the trial is in progress, and if it could not be carried out.
+    /// Whether the snapshot is good. Null while the trial is in progress, and if it could not be
+    /// carried out.
     passed: Option<bool>,
     /// What was found.
     results: Vec<String>,
@@ -80,16 +82,22 @@ pub(crate) struct SnapshotTrial {
 /// GET /snapshots
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<Snapshot>>> {
     let trials = call.trials.clone();
-    let known =
-        spawn_blocking(move || trials.known()).await.map_err(|error| Error::Internal(format!("cannot list the snapshots: {error}")))?;
+    let known = spawn_blocking(move || trials.known())
+        .await
+        .map_err(|error| Error::Internal(format!("cannot list the snapshots: {error}")))?;
     Ok(Data(known?.into_iter().map(Snapshot::of).collect()))
 }
 
 /// POST /snapshot-trials
-pub(crate) async fn begin(call: Call, Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>) -> Result<Accepted> {
+pub(crate) async fn begin(
+    call: Call,
+    Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>,
+) -> Result<Accepted> {
     let trials = call.trials.clone();
     let begun = spawn_blocking(move || trials.begin(method.into(), &snapshot)).await;
-    begun.map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?.map(|()| Accepted)
+    begun
+        .map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?
+        .map(|()| Accepted)
 }
 
 /// GET /snapshot-trials
@@ -99,16 +107,30 @@ pub(crate) async fn state(call: Call) -> Result<Data<Option<SnapshotTrial>>> {
 
 impl Snapshot {
     fn of(file: SnapshotFile) -> Self {
-        // The path may be relative to the working directory of the controller, which its callers do not know.
+        // The path may be relative to the working directory of the controller, which its callers do
+        // not know.
         let path = std::path::absolute(&file.path).unwrap_or(file.path);
-        let directory = path.parent().map(|path| path.display().to_string()).unwrap_or_default();
-        Self { name: file.name, directory, written_at: file.written_at, bytes: file.bytes }
+        let directory = path
+            .parent()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        Self {
+            name: file.name,
+            directory,
+            written_at: file.written_at,
+            bytes: file.bytes,
+        }
     }
 }
 
 impl SnapshotTrial {
     fn of(state: TrialState) -> Self {
-        let TrialState { work: Tried { method, snapshot }, started_at, end, progress: (rows_checked, rows_total) } = state;
+        let TrialState {
+            work: Tried { method, snapshot },
+            started_at,
+            end,
+            progress: (rows_checked, rows_total),
+        } = state;
         let in_progress = end.is_none();
         let (ended_at, result) = end.unzip();
         let (passed, results, error) = match result {
@@ -117,7 +139,18 @@ impl SnapshotTrial {
             Some(Err(reason)) => (None, Vec::new(), Some(reason)),
         };
         let method = method.into();
-        Self { method, snapshot, in_progress, started_at, ended_at, passed, results, error, rows_checked, rows_total }
+        Self {
+            method,
+            snapshot,
+            in_progress,
+            started_at,
+            ended_at,
+            passed,
+            results,
+            error,
+            rows_checked,
+            rows_total,
+        }
     }
 }
 

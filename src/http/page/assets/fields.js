@@ -1,13 +1,23 @@
 // Forms made from schemas: the schema of each member determines its field.
 
-import { createContext, useContext, useEffect, useMemo, useState } from './vendor/htm-preact.js';
-import { hides, html } from './html.js';
-import { get } from './api.js';
-import { INVALID, describe, nameLike, referredByText, resolve, selected, sentence, typeOf, wordOf } from './kinds.js';
-import { texts } from './texts.js';
-import { Icon, Prose, useLoad, useName } from './parts.js';
-import { Invitation } from './invitation.js';
-import { Picker, attributesOf, named, roles } from './picker.js';
+import { createContext, useContext, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
+import { hides, html } from "./html.js";
+import { get } from "./api.js";
+import {
+  INVALID,
+  describe,
+  nameLike,
+  referredByText,
+  resolve,
+  selected,
+  sentence,
+  typeOf,
+  wordOf,
+} from "./kinds.js";
+import { texts } from "./texts.js";
+import { Icon, Prose, useLoad, useName } from "./parts.js";
+import { Invitation } from "./invitation.js";
+import { Picker, attributesOf, named, roles } from "./picker.js";
 
 const t = texts.form;
 const LONG = /Pem$|PEM|^jwt/;
@@ -17,26 +27,42 @@ const MAX_NODES = 5000; // parts of a schema that refers to itself
 const MAX_PRESELECTED_WORDS = 4; // with at most this many words, the first is preselected
 
 /** The allowed values of a string, if the schema lists them. A right that nobody has is not offered. */
-const wordsOf = schema => listed(schema)?.filter(word => word !== null && !INVALID.test(word));
-const listed = schema => (schema.enum || (schema.oneOf?.every(option => 'const' in option || option.enum) ? schema.oneOf.flatMap(option => option.enum || [option.const]) : null));
+const wordsOf = (schema) => listed(schema)?.filter((word) => word !== null && !INVALID.test(word));
+const listed = (schema) =>
+  schema.enum ||
+  (schema.oneOf?.every((option) => "const" in option || option.enum)
+    ? schema.oneOf.flatMap((option) => option.enum || [option.const])
+    : null);
 
 /** The variants of an object that one member distinguishes: `[member, variants by its value]`. */
 function variantsOf(schema) {
   const options = schema.oneOf?.map(resolve);
-  if (!options?.every(option => option.properties)) return null;
-  const tag = Object.keys(options[0].properties).find(member => options.every(option => resolve(option.properties[member])?.const !== undefined));
-  return tag && [tag, new Map(options.map(option => [resolve(option.properties[tag]).const, option]))];
+  if (!options?.every((option) => option.properties)) return null;
+  const tag = Object.keys(options[0].properties).find((member) =>
+    options.every((option) => resolve(option.properties[member])?.const !== undefined),
+  );
+  return (
+    tag && [tag, new Map(options.map((option) => [resolve(option.properties[tag]).const, option]))]
+  );
 }
 
-const says = example => example !== undefined && example !== null && example !== '' && !(typeof example === 'object' && !Object.keys(example).length);
+const says = (example) =>
+  example !== undefined &&
+  example !== null &&
+  example !== "" &&
+  !(typeof example === "object" && !Object.keys(example).length);
 
 /** What could stand in a field, as a text: the page's own example for the kind or the member, that of the schema, or any value of its type. */
 function exampleOf(kind, member, schema) {
-  const own = [`${kind?.name}.${member}`, member].find(key => Object.hasOwn(texts.examples, key)); // a name differs by kind
+  const own = [`${kind?.name}.${member}`, member].find((key) => Object.hasOwn(texts.examples, key)); // a name differs by kind
   const type = typeOf(schema);
-  const found = own ? texts.examples[own] : [...(schema.examples || []), schema.default].find(says) ?? t.anything[type] ?? t.anything.object;
-  const one = Array.isArray(found) ? found[0] ?? t.anything.string : found;
-  return typeof one === 'object' ? JSON.stringify(one) : String(one);
+  const found = own
+    ? texts.examples[own]
+    : ([...(schema.examples || []), schema.default].find(says) ??
+      t.anything[type] ??
+      t.anything.object);
+  const one = Array.isArray(found) ? (found[0] ?? t.anything.string) : found;
+  return typeof one === "object" ? JSON.stringify(one) : String(one);
 }
 
 /** The initial value of a member. */
@@ -45,38 +71,59 @@ export function initial(schema) {
   if (shape.default !== undefined && shape.default !== null) return structuredClone(shape.default);
   if (shape.const !== undefined) return shape.const;
   const type = typeOf(shape);
-  if (type === 'object' && shape.properties) return Object.fromEntries((shape.required || []).map(member => [member, initial(shape.properties[member])]));
-  if (type === 'object') return {};
-  if (type === 'array') return [];
-  if (type === 'boolean') return false;
+  if (type === "object" && shape.properties)
+    return Object.fromEntries(
+      (shape.required || []).map((member) => [member, initial(shape.properties[member])]),
+    );
+  if (type === "object") return {};
+  if (type === "array") return [];
+  if (type === "boolean") return false;
   const words = wordsOf(shape);
-  const usual = words?.find(word => /^default$/i.test(word));
+  const usual = words?.find((word) => /^default$/i.test(word));
   if (usual || (words?.length && words.length <= MAX_PRESELECTED_WORDS)) return usual || words[0];
-  if (type === 'integer' || type === 'number') return shape.examples?.[0] ?? 0;
-  if (shape.format === 'date-time') return new Date(Date.now() + DAY).toISOString();
+  if (type === "integer" || type === "number") return shape.examples?.[0] ?? 0;
+  if (shape.format === "date-time") return new Date(Date.now() + DAY).toISOString();
   return undefined;
 }
 
 /** A draft without blank members. */
 export function clean(draft, schema) {
   const required = new Set(schema?.required || []);
-  return Object.fromEntries(Object.entries(draft).filter(([member, value]) => value !== undefined && value !== null && (value !== '' || required.has(member))));
+  return Object.fromEntries(
+    Object.entries(draft).filter(
+      ([member, value]) =>
+        value !== undefined && value !== null && (value !== "" || required.has(member)),
+    ),
+  );
 }
 
-const errorAt = (errors, path) => errors.get(path) || [...errors].find(([field]) => field.startsWith(`${path}.`) || field.startsWith(`${path}[`))?.[1];
+const errorAt = (errors, path) =>
+  errors.get(path) ||
+  [...errors].find(([field]) => field.startsWith(`${path}.`) || field.startsWith(`${path}[`))?.[1];
 
 const Faults = createContext(() => {});
 
 /** Whether a field inside `Within` has a text that is not JSON: then the draft has its last valid value, which must not be sent. */
 export function useFaults() {
   const [ids, setIds] = useState([]);
-  const report = useMemo(() => (id, isWrong) => setIds(all => [...all.filter(other => other !== id), ...(isWrong ? [id] : [])]), []);
-  const Within = useMemo(() => ({ children }) => html`<${Faults.Provider} value=${report}>${children}<//>`, []);
+  const report = useMemo(
+    () => (id, isWrong) =>
+      setIds((all) => [...all.filter((other) => other !== id), ...(isWrong ? [id] : [])]),
+    [],
+  );
+  const Within = useMemo(
+    () =>
+      ({ children }) =>
+        html`<${Faults.Provider} value=${report}>${children}<//>`,
+    [],
+  );
   return [ids.length > 0, Within];
 }
 
 function Json({ id, value, onChange, disabled, describedBy, example }) {
-  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
+  const [text, setText] = useState(() =>
+    value === undefined ? "" : JSON.stringify(value, null, 2),
+  );
   const [fault, setFault] = useState(null);
   const report = useContext(Faults);
   useEffect(() => {
@@ -84,7 +131,7 @@ function Json({ id, value, onChange, disabled, describedBy, example }) {
     report(id, true);
     return () => report(id, false);
   }, [id, Boolean(fault)]);
-  const change = event => {
+  const change = (event) => {
     setText(event.target.value);
     try {
       onChange(event.target.value.trim() ? JSON.parse(event.target.value) : undefined);
@@ -93,62 +140,101 @@ function Json({ id, value, onChange, disabled, describedBy, example }) {
       setFault(error.message);
     }
   };
-  return html`<textarea id=${id} class="code" rows=${Math.min(16, Math.max(4, text.split('\n').length + 1))} spellcheck=${false} disabled=${disabled} aria-describedby=${describedBy} aria-invalid=${Boolean(fault)} placeholder=${example} value=${text} onInput=${change}></textarea>
+  return html`<textarea id=${id} class="code" rows=${Math.min(16, Math.max(4, text.split("\n").length + 1))} spellcheck=${false} disabled=${disabled} aria-describedby=${describedBy} aria-invalid=${Boolean(fault)} placeholder=${example} value=${text} onInput=${change}></textarea>
     ${fault && html`<p class="error" role="alert">${t.notJson(fault)}</p>`}`;
 }
 
 /** A map from names to values: tags, costs by service. */
 function Entries({ id, label, member, value, onChange, schema, disabled }) {
-  const inner = resolve(schema.additionalProperties === true ? {} : schema.additionalProperties) || {};
+  const inner =
+    resolve(schema.additionalProperties === true ? {} : schema.additionalProperties) || {};
   const [rows, setRows] = useState(() => Object.entries(value || {}));
-  const change = next => {
+  const change = (next) => {
     setRows(next);
     onChange(Object.fromEntries(next.filter(([key]) => key)));
   };
-  const read = text => {
-    if (typeOf(inner) === 'string' && !Array.isArray(inner.type)) return text;
+  const read = (text) => {
+    if (typeOf(inner) === "string" && !Array.isArray(inner.type)) return text;
     try {
       return JSON.parse(text);
     } catch {
       return text;
     }
   };
-  const shown = item => (typeof item === 'string' ? item : JSON.stringify(item));
-  const example = at => t.suchAs((Object.hasOwn(texts.entries, member) ? texts.entries[member] : texts.entries.tags)[at]);
-  return html`<div class="entries" id=${id} role="group" aria-label=${label}>${rows.map(([key, item], index) => html`<div>
-      <input aria-label=${`${label}: ${t.key}`} placeholder=${example(0)} value=${key} disabled=${disabled} onInput=${event => change(rows.map((row, at) => (at === index ? [event.target.value, row[1]] : row)))} />
-      <input aria-label=${`${label}: ${t.value}`} placeholder=${example(1)} value=${shown(item)} disabled=${disabled} onInput=${event => change(rows.map((row, at) => (at === index ? [row[0], read(event.target.value)] : row)))} />
-      <button type="button" class="plain-button" aria-label=${texts.removeOf(key || label)} onClick=${() => change(rows.filter((_, at) => at !== index))}><${Icon} name="close" /></button></div>`)}
-    ${!disabled && html`<button type="button" class="button small" onClick=${() => setRows([...rows, ['', '']])}><${Icon} name="plus" />${t.addEntry}</button>`}</div>`;
+  const shown = (item) => (typeof item === "string" ? item : JSON.stringify(item));
+  const example = (at) =>
+    t.suchAs(
+      (Object.hasOwn(texts.entries, member) ? texts.entries[member] : texts.entries.tags)[at],
+    );
+  return html`<div class="entries" id=${id} role="group" aria-label=${label}>${rows.map(
+    ([key, item], index) => html`<div>
+      <input aria-label=${`${label}: ${t.key}`} placeholder=${example(0)} value=${key} disabled=${disabled} onInput=${(event) => change(rows.map((row, at) => (at === index ? [event.target.value, row[1]] : row)))} />
+      <input aria-label=${`${label}: ${t.value}`} placeholder=${example(1)} value=${shown(item)} disabled=${disabled} onInput=${(event) => change(rows.map((row, at) => (at === index ? [row[0], read(event.target.value)] : row)))} />
+      <button type="button" class="plain-button" aria-label=${texts.removeOf(key || label)} onClick=${() => change(rows.filter((_, at) => at !== index))}><${Icon} name="close" /></button></div>`,
+  )}
+    ${!disabled && html`<button type="button" class="button small" onClick=${() => setRows([...rows, ["", ""]])}><${Icon} name="plus" />${t.addEntry}</button>`}</div>`;
 }
 
 function Items({ label, path, schema, value, onChange, errors, disabled }) {
   const items = value || [];
-  return html`<div class="items">${items.map((item, index) => html`<fieldset key=${index}><legend>${label} ${index + 1}</legend>
-      <${ObjectFields} schema=${resolve(schema.items)} value=${item} path=${`${path}.${index}`} errors=${errors} disabled=${disabled} onChange=${next => onChange(items.map((old, at) => (at === index ? next : old)))} />
-      <button type="button" class="button small" onClick=${() => onChange(items.filter((_, at) => at !== index))}>${texts.remove}</button></fieldset>`)}
+  return html`<div class="items">${items.map(
+    (item, index) => html`<fieldset key=${index}><legend>${label} ${index + 1}</legend>
+      <${ObjectFields} schema=${resolve(schema.items)} value=${item} path=${`${path}.${index}`} errors=${errors} disabled=${disabled} onChange=${(next) => onChange(items.map((old, at) => (at === index ? next : old)))} />
+      <button type="button" class="button small" onClick=${() => onChange(items.filter((_, at) => at !== index))}>${texts.remove}</button></fieldset>`,
+  )}
     ${!disabled && html`<button type="button" class="button small" onClick=${() => onChange([...items, initial(schema.items)])}><${Icon} name="plus" />${t.addItem}</button>`}</div>`;
 }
 
-const local = text => {
+const local = (text) => {
   const date = new Date(text);
-  return text && !Number.isNaN(date.getTime()) ? new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : '';
+  return text && !Number.isNaN(date.getTime())
+    ? new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
+    : "";
 };
 
 /** Data described by the schema of another record, whose id is in a member beside it. */
 function Fitting({ of, children }) {
-  const [found] = useLoad(signal => get(`${of.kind.path}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
+  const [found] = useLoad(
+    (signal) =>
+      get(`${of.kind.path}/${encodeURIComponent(of.id)}`, { signal }).then(
+        ({ data }) => data.schema,
+      ),
+    [of.id],
+  );
   const form = useMemo(() => found && inlined(found, found.definitions), [found]);
   return children(found, form);
 }
 
-function Data({ id, member, path, schema, value, onChange, errors, disabled, describedBy, draft, example }) {
+function Data({
+  id,
+  member,
+  path,
+  schema,
+  value,
+  onChange,
+  errors,
+  disabled,
+  describedBy,
+  draft,
+  example,
+}) {
   const [asJson, setAsJson] = useState(false);
-  const owner = Object.entries(draft || {}).map(([name, other]) => ({ kind: typeof other === 'string' && name !== member ? referredByText(name) : null, id: other })).find(({ kind }) => kind?.shown?.properties?.schema);
-  if (!owner?.id) return html`<${Json} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} example=${example} />`;
+  const owner = Object.entries(draft || {})
+    .map(([name, other]) => ({
+      kind: typeof other === "string" && name !== member ? referredByText(name) : null,
+      id: other,
+    }))
+    .find(({ kind }) => kind?.shown?.properties?.schema);
+  if (!owner?.id)
+    return html`<${Json} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} example=${example} />`;
   return html`<${Fitting} of=${owner}>${(found, form) => {
-    const simple = found?.properties && Object.values(found.properties).every(inner => !inner.$ref || inner.$ref.startsWith('#/definitions/'));
-    if (!simple || asJson) return html`<${Json} key=${`${owner.id}-${asJson}`} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} example=${example} />
+    const simple =
+      found?.properties &&
+      Object.values(found.properties).every(
+        (inner) => !inner.$ref || inner.$ref.startsWith("#/definitions/"),
+      );
+    if (!simple || asJson)
+      return html`<${Json} key=${`${owner.id}-${asJson}`} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} example=${example} />
       ${simple && html`<button type="button" class="button small" onClick=${() => setAsJson(false)}>${t.asForm}</button>`}`;
     return html`<div role="group" aria-labelledby=${`${id}-label`}><${ObjectFields} schema=${form} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} /></div>
       <button type="button" class="button small" onClick=${() => setAsJson(true)}>${t.asJson}</button>`;
@@ -157,108 +243,209 @@ function Data({ id, member, path, schema, value, onChange, errors, disabled, des
 
 /** A schema with the references to its own definitions replaced by them, and with the parts of `allOf` as one. */
 function inlined(schema, definitions, followed = 0, budget = { nodes: MAX_NODES }) {
-  if (!schema || typeof schema !== 'object' || budget.nodes-- <= 0) return schema;
-  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, followed, budget));
+  if (!schema || typeof schema !== "object" || budget.nodes-- <= 0) return schema;
+  if (Array.isArray(schema))
+    return schema.map((item) => inlined(item, definitions, followed, budget));
   const { $ref: reference, allOf = [], definitions: _, ...own } = schema;
-  const rest = Object.fromEntries(Object.entries(own).map(([key, value]) => [key, inlined(value, definitions, followed, budget)]));
-  const parts = allOf.map(part => inlined(part, definitions, followed, budget));
+  const rest = Object.fromEntries(
+    Object.entries(own).map(([key, value]) => [key, inlined(value, definitions, followed, budget)]),
+  );
+  const parts = allOf.map((part) => inlined(part, definitions, followed, budget));
   // A definition may contain itself.
-  if (reference?.startsWith('#/definitions/') && followed < MAX_FOLLOWED) parts.unshift(inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1, budget));
+  if (reference?.startsWith("#/definitions/") && followed < MAX_FOLLOWED)
+    parts.unshift(
+      inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1, budget),
+    );
   const all = [...parts, rest];
-  const properties = Object.assign({}, ...all.map(part => part.properties));
-  const required = [...new Set(all.flatMap(part => part.required || []))];
-  return Object.assign({}, ...all, Object.keys(properties).length && { properties }, required.length && { required });
+  const properties = Object.assign({}, ...all.map((part) => part.properties));
+  const required = [...new Set(all.flatMap((part) => part.required || []))];
+  return Object.assign(
+    {},
+    ...all,
+    Object.keys(properties).length && { properties },
+    required.length && { required },
+  );
 }
 
-function Text({ id, member, schema, value, onChange, disabled, describedBy, invalid, required, example }) {
-  const common = { id, disabled, placeholder: example, 'aria-describedby': describedBy, 'aria-invalid': invalid, required };
-  const typed = event => onChange(event.target.value);
-  if (/password/i.test(member) && typeOf(schema) === 'string') return html`<input type="password" autocomplete="new-password" ...${common} value=${value ?? ''} onInput=${typed} />`;
-  if (schema.format === 'date-time') return html`<input type="datetime-local" ...${common} value=${local(value)} onInput=${event => onChange(event.target.value ? new Date(event.target.value).toISOString() : '')} />`;
-  if (LONG.test(member) || LONG.test(schema.description || '')) return html`<textarea class="code" rows="6" spellcheck=${false} ...${common} value=${value ?? ''} onInput=${typed}></textarea>`;
-  return html`<input type="text" autocomplete="off" spellcheck=${false} ...${common} value=${value ?? ''} onInput=${typed} />`;
+function Text({
+  id,
+  member,
+  schema,
+  value,
+  onChange,
+  disabled,
+  describedBy,
+  invalid,
+  required,
+  example,
+}) {
+  const common = {
+    id,
+    disabled,
+    placeholder: example,
+    "aria-describedby": describedBy,
+    "aria-invalid": invalid,
+    required,
+  };
+  const typed = (event) => onChange(event.target.value);
+  if (/password/i.test(member) && typeOf(schema) === "string")
+    return html`<input type="password" autocomplete="new-password" ...${common} value=${value ?? ""} onInput=${typed} />`;
+  if (schema.format === "date-time")
+    return html`<input type="datetime-local" ...${common} value=${local(value)} onInput=${(event) => onChange(event.target.value ? new Date(event.target.value).toISOString() : "")} />`;
+  if (LONG.test(member) || LONG.test(schema.description || ""))
+    return html`<textarea class="code" rows="6" spellcheck=${false} ...${common} value=${value ?? ""} onInput=${typed}></textarea>`;
+  return html`<input type="text" autocomplete="off" spellcheck=${false} ...${common} value=${value ?? ""} onInput=${typed} />`;
 }
 
 function Control(props) {
-  const { id, label, member, path, schema, value, onChange, disabled, describedBy, errors, kind, required, example } = props;
+  const {
+    id,
+    label,
+    member,
+    path,
+    schema,
+    value,
+    onChange,
+    disabled,
+    describedBy,
+    errors,
+    kind,
+    required,
+    example,
+  } = props;
   const type = typeOf(schema);
   const words = wordsOf(schema) || texts.choices[`${kind?.name}.${member}`];
-  const common = { id, disabled, 'aria-describedby': describedBy };
+  const common = { id, disabled, "aria-describedby": describedBy };
   if (words) {
-    return html`<select ...${common} value=${value ?? ''} onChange=${event => onChange(event.target.value || undefined)}>
+    return html`<select ...${common} value=${value ?? ""} onChange=${(event) => onChange(event.target.value || undefined)}>
       ${!required && html`<option value="" selected=${!value}></option>`}${required && value === undefined && html`<option value="" selected>${t.choose}</option>`}
-      ${words.map(word => html`<option value=${word} selected=${word === value}>${wordOf(member, word)}</option>`)}</select>`;
+      ${words.map((word) => html`<option value=${word} selected=${word === value}>${wordOf(member, word)}</option>`)}</select>`;
   }
-  if (type === 'boolean') return html`<input type="checkbox" role="switch" ...${common} checked=${Boolean(value)} onChange=${event => onChange(event.target.checked)} />`;
-  if (type === 'integer' || type === 'number') {
-    return html`<input type="number" ...${common} step=${type === 'integer' ? 1 : 'any'} min=${schema.minimum} max=${schema.maximum} placeholder=${example} value=${value ?? ''} onInput=${event => onChange(event.target.value === '' ? undefined : Number(event.target.value))} />`;
+  if (type === "boolean")
+    return html`<input type="checkbox" role="switch" ...${common} checked=${Boolean(value)} onChange=${(event) => onChange(event.target.checked)} />`;
+  if (type === "integer" || type === "number") {
+    return html`<input type="number" ...${common} step=${type === "integer" ? 1 : "any"} min=${schema.minimum} max=${schema.maximum} placeholder=${example} value=${value ?? ""} onInput=${(event) => onChange(event.target.value === "" ? undefined : Number(event.target.value))} />`;
   }
   const picked = { id, label, disabled, describedBy, required, onChange, example };
-  const ofKind = target => ({ kind: target, example: t.suchAs(nameLike(target.name)) });
-  if (type === 'array') {
+  const ofKind = (target) => ({ kind: target, example: t.suchAs(nameLike(target.name)) });
+  if (type === "array") {
     const item = resolve(schema.items) || {};
-    if (selected(member)) return html`<${Picker} ...${picked} example=${t.role(example, nameLike(selected(member).name))} prefix kind=${selected(member)} values=${value || []} suggest=${(text, signal) => roles(selected(member), text, signal)} free=${text => (/^[#@]/.test(text) ? text : null)} />`;
-    if (member === 'roleAttributes' || member.endsWith('Roles')) return html`<${Picker} ...${picked} values=${value || []} suggest=${(text, signal) => attributesOf(kind, text, signal)} free=${text => text.replace(/^#/, '')} />`;
+    if (selected(member))
+      return html`<${Picker} ...${picked} example=${t.role(example, nameLike(selected(member).name))} prefix kind=${selected(member)} values=${value || []} suggest=${(text, signal) => roles(selected(member), text, signal)} free=${(text) => (/^[#@]/.test(text) ? text : null)} />`;
+    if (member === "roleAttributes" || member.endsWith("Roles"))
+      return html`<${Picker} ...${picked} values=${value || []} suggest=${(text, signal) => attributesOf(kind, text, signal)} free=${(text) => text.replace(/^#/, "")} />`;
     const itemWords = wordsOf(item);
-    if (itemWords) return html`<${Picker} ...${picked} values=${value || []} suggest=${async text => itemWords.filter(word => word.toLowerCase().includes(text.toLowerCase())).map(word => ({ value: word, label: word }))} />`;
-    if (typeOf(item) === 'object') return html`<${Items} label=${label} path=${path} schema=${schema} value=${value} onChange=${onChange} errors=${errors} disabled=${disabled} />`;
+    if (itemWords)
+      return html`<${Picker} ...${picked} values=${value || []} suggest=${async (text) => itemWords.filter((word) => word.toLowerCase().includes(text.toLowerCase())).map((word) => ({ value: word, label: word }))} />`;
+    if (typeOf(item) === "object")
+      return html`<${Items} label=${label} path=${path} schema=${schema} value=${value} onChange=${onChange} errors=${errors} disabled=${disabled} />`;
     const target = referredByText(member);
-    if (target) return html`<${Picker} ...${picked} ...${ofKind(target)} values=${value || []} suggest=${(text, signal) => named(target, text, signal)} />`;
-    const read = text => (['integer', 'number'].includes(typeOf(item)) ? (Number.isFinite(Number(text)) ? Number(text) : null) : text);
+    if (target)
+      return html`<${Picker} ...${picked} ...${ofKind(target)} values=${value || []} suggest=${(text, signal) => named(target, text, signal)} />`;
+    const read = (text) =>
+      ["integer", "number"].includes(typeOf(item))
+        ? Number.isFinite(Number(text))
+          ? Number(text)
+          : null
+        : text;
     return html`<${Picker} ...${picked} values=${value || []} free=${read} />`;
   }
-  if (member === 'enrollment' && kind?.name === 'identities') return html`<${Invitation} id=${id} value=${value} onChange=${onChange} describedBy=${describedBy} name=${props.draft?.name} />`;
-  if (type === 'object' && schema.properties) return html`<${ObjectFields} schema=${schema} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} />`;
-  if (type === 'object' && schema.additionalProperties && schema.additionalProperties !== true) return html`<${Entries} ...${props} />`;
-  if (type === 'object' || !type) return html`<${Data} ...${props} />`;
+  if (member === "enrollment" && kind?.name === "identities")
+    return html`<${Invitation} id=${id} value=${value} onChange=${onChange} describedBy=${describedBy} name=${props.draft?.name} />`;
+  if (type === "object" && schema.properties)
+    return html`<${ObjectFields} schema=${schema} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} />`;
+  if (type === "object" && schema.additionalProperties && schema.additionalProperties !== true)
+    return html`<${Entries} ...${props} />`;
+  if (type === "object" || !type) return html`<${Data} ...${props} />`;
   const target = referredByText(member);
-  if (target) return html`<${Picker} ...${picked} ...${ofKind(target)} single values=${value ? [value] : []} suggest=${(text, signal) => named(target, text, signal)} onChange=${values => onChange(values[0] || '')} />`;
+  if (target)
+    return html`<${Picker} ...${picked} ...${ofKind(target)} single values=${value ? [value] : []} suggest=${(text, signal) => named(target, text, signal)} onChange=${(values) => onChange(values[0] || "")} />`;
   return html`<${Text} ...${props} />`;
 }
 
 export function Field(props) {
   const { member, path, errors, required, fixed } = props;
   const schema = resolve(props.schema) || {};
-  const id = useName('field');
+  const id = useName("field");
   const label = sentence(member);
   const error = errorAt(errors, path);
-  const isGroup = typeOf(schema) === 'object' && schema.properties && !(member === 'enrollment' && props.kind?.name === 'identities');
+  const isGroup =
+    typeOf(schema) === "object" &&
+    schema.properties &&
+    !(member === "enrollment" && props.kind?.name === "identities");
   const described = describe(props.kind, member, schema);
-  const isSwitch = typeOf(schema) === 'boolean';
+  const isSwitch = typeOf(schema) === "boolean";
   const describedBy = `${id}-note`;
   const control = html`<${Control} ...${props} id=${id} label=${label} schema=${schema} describedBy=${describedBy} example=${t.suchAs(exampleOf(props.kind, member, schema))} invalid=${Boolean(error)} disabled=${props.disabled || fixed} />`;
   const note = html`<p class="hint" id=${describedBy}><${Prose} text=${described} />${fixed && ` ${t.setOnce}`}</p>`;
   const fault = error && !isGroup && html`<p class="error" role="alert">${error}</p>`;
-  const isHiding = typeof props.value === 'string' && hides(props.value.replace(/\r?\n/g, ''));
+  const isHiding = typeof props.value === "string" && hides(props.value.replace(/\r?\n/g, ""));
   const seen = isHiding && html`<p class="hint">${t.hiding} <code>${props.value}</code></p>`;
-  if (isGroup) return html`<fieldset class="field"><legend>${label}</legend>${note}${control}</fieldset>`;
-  if (isSwitch) return html`<div class="field switch">${control}<label for=${id}>${label}</label>${note}${fault}</div>`;
-  return html`<div class=${`field ${error ? 'wrong' : ''}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${seen}${note}${fault}</div>`;
+  if (isGroup)
+    return html`<fieldset class="field"><legend>${label}</legend>${note}${control}</fieldset>`;
+  if (isSwitch)
+    return html`<div class="field switch">${control}<label for=${id}>${label}</label>${note}${fault}</div>`;
+  return html`<div class=${`field ${error ? "wrong" : ""}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${seen}${note}${fault}</div>`;
 }
 
 /** The fields of an object: first the name, or whether a method is allowed, and what is required, then what decides about access, and the others in a closed fold. Switches and times come after texts: they have a value. */
-export function ObjectFields({ schema, value, onChange, errors, path = '', kind, fixed = [], disabled, folds }) {
+export function ObjectFields({
+  schema,
+  value,
+  onChange,
+  errors,
+  path = "",
+  kind,
+  fixed = [],
+  disabled,
+  folds,
+}) {
   const variants = variantsOf(schema);
   const variant = variants?.[1].get(value[variants[0]]);
   const members = { ...schema.properties, ...variant?.properties };
   const required = new Set([...(schema.required || []), ...(variant?.required || [])]);
-  const set = member => next => onChange({ ...value, [member]: next });
-  const field = member => html`<${Field} key=${`${variant ? value[variants[0]] : ''}${member}`} member=${member} path=${path ? `${path}.${member}` : member} schema=${members[member]} value=${value[member]} onChange=${set(member)}
+  const set = (member) => (next) => onChange({ ...value, [member]: next });
+  const field = (
+    member,
+  ) => html`<${Field} key=${`${variant ? value[variants[0]] : ""}${member}`} member=${member} path=${path ? `${path}.${member}` : member} schema=${members[member]} value=${value[member]} onChange=${set(member)}
     errors=${errors} kind=${kind} required=${required.has(member)} fixed=${fixed.includes(member)} disabled=${disabled} draft=${value} />`;
   const upfront = (!path && texts.upfront[kind?.name]) || [];
   const unasked = (!path && texts.unasked[kind?.name]) || [];
-  const names = Object.keys(members).filter(member => member !== variants?.[0] && !unasked.includes(member));
-  const isFirst = member => !folds || required.has(member) || /[rR]oles$|^roleAttributes$/.test(member) || member === 'enrollment' || upfront.includes(member) || (referredByText(member) && Array.isArray(value[member]));
-  const rank = member => (/^(name|allowed)$/.test(member) ? 0 : !required.has(member) ? 4 : typeOf(resolve(members[member])) === 'boolean' ? 3 : resolve(members[member]).format === 'date-time' ? 2 : 1);
+  const names = Object.keys(members).filter(
+    (member) => member !== variants?.[0] && !unasked.includes(member),
+  );
+  const isFirst = (member) =>
+    !folds ||
+    required.has(member) ||
+    /[rR]oles$|^roleAttributes$/.test(member) ||
+    member === "enrollment" ||
+    upfront.includes(member) ||
+    (referredByText(member) && Array.isArray(value[member]));
+  const rank = (member) =>
+    /^(name|allowed)$/.test(member)
+      ? 0
+      : !required.has(member)
+        ? 4
+        : typeOf(resolve(members[member])) === "boolean"
+          ? 3
+          : resolve(members[member]).format === "date-time"
+            ? 2
+            : 1;
   names.sort((a, b) => rank(a) - rank(b));
-  const rest = names.filter(member => !isFirst(member));
-  const tag = variants && html`<div class="field"><label for=${`tag-${path}`}>${sentence(variants[0])} <span class="required">${t.required}</span></label>
-    <select id=${`tag-${path}`} value=${value[variants[0]] ?? ''} disabled=${fixed.includes(variants[0])} onChange=${event => {
+  const rest = names.filter((member) => !isFirst(member));
+  const tag =
+    variants &&
+    html`<div class="field"><label for=${`tag-${path}`}>${sentence(variants[0])} <span class="required">${t.required}</span></label>
+    <select id=${`tag-${path}`} value=${value[variants[0]] ?? ""} disabled=${fixed.includes(variants[0])} onChange=${(
+      event,
+    ) => {
       const next = variants[1].get(event.target.value);
-      const common = Object.fromEntries(Object.entries(value).filter(([member]) => schema.properties?.[member]));
+      const common = Object.fromEntries(
+        Object.entries(value).filter(([member]) => schema.properties?.[member]),
+      );
       onChange({ ...common, ...initial(next), [variants[0]]: event.target.value });
-    }}><option value="" selected=${!variant}>${t.choose}</option>${[...variants[1].keys()].map(word => html`<option value=${word} selected=${word === value[variants[0]]}>${wordOf(variants[0], word)}</option>`)}</select>
+    }}><option value="" selected=${!variant}>${t.choose}</option>${[...variants[1].keys()].map((word) => html`<option value=${word} selected=${word === value[variants[0]]}>${wordOf(variants[0], word)}</option>`)}</select>
     <p class="hint"><${Prose} text=${variant?.description} /></p></div>`;
   return html`<div class="fields">${tag}${names.filter(isFirst).map(field)}
-    ${rest.length > 0 && html`<details class="fold" open=${rest.some(member => errorAt(errors, member))}><summary>${texts.more}</summary>${rest.map(field)}</details>`}</div>`;
+    ${rest.length > 0 && html`<details class="fold" open=${rest.some((member) => errorAt(errors, member))}><summary>${texts.more}</summary>${rest.map(field)}</details>`}</div>`;
 }

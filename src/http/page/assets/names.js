@@ -1,8 +1,8 @@
 // Names of records by their ids.
 
-import { get } from './api.js';
-import { kind, nameOf } from './kinds.js';
-import { may } from './scope.js';
+import { get } from "./api.js";
+import { kind, nameOf } from "./kinds.js";
+import { may } from "./scope.js";
 
 const FRESH = 30000; // milliseconds
 const known = new Map();
@@ -11,9 +11,15 @@ const known = new Map();
 export function nameById(kindName, id) {
   const key = `${kindName}/${id}`;
   const path = `${kind(kindName)?.path || `/${kindName}`}/${encodeURIComponent(id)}`;
-  if (!may('GET', path)) return Promise.resolve(id);
+  if (!may("GET", path)) return Promise.resolve(id);
   if (!known.has(key)) {
-    known.set(key, get(path).then(({ data }) => nameOf(data), () => id));
+    known.set(
+      key,
+      get(path).then(
+        ({ data }) => nameOf(data),
+        () => id,
+      ),
+    );
     setTimeout(() => known.delete(key), FRESH);
   }
   return known.get(key);

@@ -1,7 +1,7 @@
 // Passes new rows of the history to the parts of the page that subscribe to them.
 
-import { useEffect, useState } from './vendor/htm-preact.js';
-import { onSession } from './api.js';
+import { useEffect, useState } from "./vendor/htm-preact.js";
+import { onSession } from "./api.js";
 
 const MAX_ROWS = 200;
 // Milliseconds from a row to the call that it causes, and between two calls.
@@ -11,13 +11,13 @@ const readers = new Set();
 const rows = [];
 
 // What one person saw is not shown to the next one.
-onSession(session => {
+onSession((session) => {
   if (!session) rows.length = 0;
 });
 
 /** Handles a new row of the history, or the event `gone`: rows in between were removed, and anything may have changed. */
 export function onHistoryRow(row, event) {
-  const isGone = event === 'gone';
+  const isGone = event === "gone";
   if (isGone) rows.length = 0;
   else rows.unshift(row);
   rows.length = Math.min(rows.length, MAX_ROWS);
@@ -31,9 +31,11 @@ export function useRows() {
     let timer;
     const show = () => {
       timer = undefined;
-      setCount(count => count + 1);
+      setCount((count) => count + 1);
     };
-    const reader = () => { timer ??= setTimeout(show, REDRAW); };
+    const reader = () => {
+      timer ??= setTimeout(show, REDRAW);
+    };
     readers.add(reader);
     return () => {
       clearTimeout(timer);
@@ -53,8 +55,9 @@ export function useNews(matters, reader, inputs = []) {
       earliest = performance.now() + INTERVAL;
       reader();
     };
-    const onRow = row => {
-      if (timer === undefined && (!row || matters(row))) timer = setTimeout(run, Math.max(SOON, earliest - performance.now()));
+    const onRow = (row) => {
+      if (timer === undefined && (!row || matters(row)))
+        timer = setTimeout(run, Math.max(SOON, earliest - performance.now()));
     };
     readers.add(onRow);
     return () => {
@@ -65,7 +68,7 @@ export function useNews(matters, reader, inputs = []) {
 }
 
 /** The path of a kind by its name in the history: `servicePolicy` is `service-policies`. */
-export const pathOf = name => {
-  const word = name.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
-  return /[^aeiou]y$/.test(word) ? word.replace(/y$/, 'ies') : `${word}s`;
+export const pathOf = (name) => {
+  const word = name.replace(/([a-z])([A-Z])/g, "$1-$2").toLowerCase();
+  return /[^aeiou]y$/.test(word) ? word.replace(/y$/, "ies") : `${word}s`;
 };

@@ -1,22 +1,26 @@
 // The access that a change would grant and revoke, as the controller computes it.
 
-import { html } from './html.js';
-import { texts } from './texts.js';
-import { Icon, Problem } from './parts.js';
+import { html } from "./html.js";
+import { texts } from "./texts.js";
+import { Icon, Problem } from "./parts.js";
 
 const t = texts.preview;
 /** What access consists of, in the order in which it is told. */
-export const RELATIONS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
+export const RELATIONS = ["dial", "bind", "identityRouters", "serviceRouters"];
 export const MAX_NAMES = 6;
 
 /** The answer to the preview of a request, with the request (`of`): `{ of, value }`, or `{ of, error }` if there is no preview of it. It does not reject, so that the error of another request does not stay. */
-export const answerTo = (of, asked) => asked.then(({ data }) => ({ of, value: data }), error => ({ of, error }));
+export const answerTo = (of, asked) =>
+  asked.then(
+    ({ data }) => ({ of, value: data }),
+    (error) => ({ of, error }),
+  );
 
 /** Some operations have no preview, because they do not change access. */
-export const hasNone = answer => Boolean(answer?.error?.fields?.has('preview'));
+export const hasNone = (answer) => Boolean(answer?.error?.fields?.has("preview"));
 
 /** Whether a request may be sent: its effects are shown, or it has no preview. */
-export const isShown = answer => Boolean(answer?.value) || hasNone(answer);
+export const isShown = (answer) => Boolean(answer?.value) || hasNone(answer);
 
 function Side({ counted }) {
   const names = counted.first.slice(0, MAX_NAMES).map(({ name, id }) => name || id);
@@ -34,7 +38,7 @@ function Tally({ what, turn, tally }) {
 export function Tallies({ value }) {
   const found = [];
   for (const what of RELATIONS) {
-    for (const turn of ['gained', 'lost']) {
+    for (const turn of ["gained", "lost"]) {
       const tally = value[what]?.[turn] || value[turn]?.[what];
       if (tally?.pairs) found.push(html`<${Tally} what=${what} turn=${turn} tally=${tally} />`);
     }
@@ -44,11 +48,26 @@ export function Tallies({ value }) {
 }
 
 /** The panel beside a save button. */
-export const Preview = ({ value, unmatchable, error, busy, waiting, again }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
+export const Preview = ({
+  value,
+  unmatchable,
+  error,
+  busy,
+  waiting,
+  again,
+}) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
   <h2>${t.title}</h2>
-  ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
-    ? html`<p class="faint">${t.invalid(error.message)}</p>` : html`<${Problem} error=${error} again=${again} />`)
-    : value ? html`<${Tallies} value=${value} />` : html`<p class="faint">${t.checking}…</p>`}
+  ${
+    waiting
+      ? html`<p class="faint">${t.waiting}</p>`
+      : error
+        ? error.status === 400 || error.status === 409
+          ? html`<p class="faint">${t.invalid(error.message)}</p>`
+          : html`<${Problem} error=${error} again=${again} />`
+        : value
+          ? html`<${Tallies} value=${value} />`
+          : html`<p class="faint">${t.checking}…</p>`
+  }
   ${unmatchable && !waiting && html`<p class="warning"><i aria-hidden="true"></i><span>${t.unmatchable(unmatchable)}</span></p>`}
   <p class="hint">${t.checks}</p>
 </section>`;

@@ -1,10 +1,10 @@
 // Asks before a form with unsaved changes is left, or a secret that was not stored.
 
-import { useEffect, useRef } from './vendor/htm-preact.js';
+import { useEffect, useRef } from "./vendor/htm-preact.js";
 
 const questions = new Map(); // what the person is asked, by the component that would lose something; a form may be open in a dialog over another
 
-const question = () => [...questions.values()].at(-1) || '';
+const question = () => [...questions.values()].at(-1) || "";
 
 export const hasUnsaved = () => questions.size > 0;
 
@@ -20,11 +20,11 @@ export function useUnsaved(asked) {
   useEffect(() => {
     if (!asked) return undefined;
     questions.set(own, asked);
-    const closing = event => questions.size && event.preventDefault();
-    addEventListener('beforeunload', closing);
+    const closing = (event) => questions.size && event.preventDefault();
+    addEventListener("beforeunload", closing);
     return () => {
       questions.delete(own);
-      removeEventListener('beforeunload', closing);
+      removeEventListener("beforeunload", closing);
     };
   }, [asked]);
   return () => !questions.has(own) || confirm(asked);

@@ -1,4 +1,5 @@
-//! After any sequence of changes, what routers were told is what a full state says now, and the open circuits are those that are allowed.
+//! After any sequence of changes, what routers were told is what a full state says now, and the
+//! open circuits are those that are allowed.
 
 mod records;
 
@@ -74,21 +75,43 @@ fn api_session_of(caller: &Caller) -> Option<String> {
 
 impl World {
     async fn new() -> Self {
-        let server = TestServer::with(Clock::system(), |config| config.routers.reroute_timeout = Span::seconds(1));
+        let server = TestServer::with(Clock::system(), |config| {
+            config.routers.reroute_timeout = Span::seconds(1)
+        });
         let routers = [(); 2].map(|()| FollowingRouter::new(Enrolled::new(&server)));
         let witness = FollowingRouter::new(Enrolled::new(&server));
-        let records = Records::new(&server, [NEAR, FAR].map(|router| routers[router].enrolled.id.clone()));
+        let records = Records::new(
+            &server,
+            [NEAR, FAR].map(|router| routers[router].enrolled.id.clone()),
+        );
         let other = Member::new(&server, "other");
         // Beside the policies that change.
         let everybody = json!({ "name": fresh("witness"), "semantic": "AnyOf", "identityRoles": ["#all"], "edgeRouterRoles": [format!("@{}", witness.enrolled.id)] });
-        server.admin.post("/edge-router-policies", everybody).expect(201);
-        routers.iter().for_each(|router| server.allow_router(&other.id, &router.enrolled.id));
+        server
+            .admin
+            .post("/edge-router-policies", everybody)
+            .expect(201);
+        routers
+            .iter()
+            .for_each(|router| server.allow_router(&other.id, &router.enrolled.id));
         server.give_password(&other.id, &other.name);
         let (terminators, circuits, by_password) = (Vec::new(), Vec::new(), Vec::new());
         let links = LINKS.into();
         let ended = BTreeMap::new();
-        let mut world =
-            Self { server, routers, witness, records, terminators, circuits, links, dialed: 0, other, by_password, opened: 0, ended };
+        let mut world = Self {
+            server,
+            routers,
+            witness,
+            records,
+            terminators,
+            circuits,
+            links,
+            dialed: 0,
+            other,
+            by_password,
+            opened: 0,
+            ended,
+        };
         for router in [NEAR, FAR] {
             world.connect(router, true).await;
         }
@@ -96,7 +119,9 @@ impl World {
     }
 
     async fn connect(&mut self, router: usize, is_new: bool) {
-        let online = |server: &TestServer, routers: &[FollowingRouter]| routers[router].enrolled.shown(server)["isOnline"] == true;
+        let online = |server: &TestServer, routers: &[FollowingRouter]| {
+            routers[router].enrolled.shown(server)["isOnline"] == true
+        };
         if is_new && self.routers[router].connection.take().is_some() {
             assert!(soon(|| !online(&self.server, &self.routers)).await);
         }
@@ -133,8 +158,14 @@ impl World {
             iteration,
             ..Default::default()
         };
-        let report = fabric::RouterLinks { links: self.links.iter().map(link).collect(), full_refresh: true };
-        self.routers[NEAR].connection().send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+        let report = fabric::RouterLinks {
+            links: self.links.iter().map(link).collect(),
+            full_refresh: true,
+        };
+        self.routers[NEAR]
+            .connection()
+            .send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec()))
+            .await;
     }
 
     /// A link is lost or dialed again. Circuits without a path end.
@@ -153,12 +184,28 @@ impl World {
         if self.links.is_empty() {
             self.circuits.clear();
         }
-        let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.into(), iteration: self.dialed };
-        self.routers[rng.below(2)].connection().send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+        let fault = fabric::Fault {
+            subject: FaultSubject::Link.into(),
+            id: link.into(),
+            iteration: self.dialed,
+        };
+        self.routers[rng.below(2)]
+            .connection()
+            .send(Builder::new(content::FAULT).body(&fault.encode_to_vec()))
+            .await;
         let began = Instant::now();
         let is_used = |server: &TestServer| {
-            let circuits = server.admin.at(Base::Overkeep).get("/circuits?limit=500").expect(200);
-            circuits.data().as_array().unwrap().iter().any(|circuit| circuit["links"].as_array().unwrap().contains(&json!(link)))
+            let circuits = server
+                .admin
+                .at(Base::Overkeep)
+                .get("/circuits?limit=500")
+                .expect(200);
+            circuits
+                .data()
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|circuit| circuit["links"].as_array().unwrap().contains(&json!(link)))
         };
         while is_used(&self.server) {
             assert!(began.elapsed() < PATIENCE, "a circuit has no other path");
@@ -172,7 +219,10 @@ impl World {
     /// A router is disabled, and may connect again.
     async fn disable_router(&mut self, router: usize) -> String {
         let path = format!("/edge-routers/{}", self.routers[router].enrolled.id);
-        self.server.admin.patch(&path, json!({ "disabled": true })).expect(200);
+        self.server
+            .admin
+            .patch(&path, json!({ "disabled": true }))
+            .expect(200);
         self.circuits.clear();
         self.links.clear();
         if router == FAR {
@@ -182,14 +232,22 @@ impl World {
         if self.routers[router].is_connected() {
             self.routers[router].drain_to_end().await;
         }
-        self.server.admin.patch(&path, json!({ "disabled": false })).expect(200);
+        self.server
+            .admin
+            .patch(&path, json!({ "disabled": false }))
+            .expect(200);
         format!("router {router} is disabled and enabled")
     }
 
     /// A change of records, log-ins or connections. Returns what it was; empty if nothing.
     async fn change(&mut self, rng: &mut Rng) -> String {
         let router = rng.below(2);
-        if let Some(router) = self.routers.iter().position(|router| !router.is_connected()).filter(|_| rng.below(3) == 0) {
+        if let Some(router) = self
+            .routers
+            .iter()
+            .position(|router| !router.is_connected())
+            .filter(|_| rng.below(3) == 0)
+        {
             self.connect(router, false).await;
             return format!("router {router} reconnects");
         }
@@ -198,19 +256,33 @@ impl World {
             19 => return self.disable_router(router).await,
             12 => {
                 let by_password = self.server.log_in_again(&self.other.name);
-                by_password.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201);
+                by_password
+                    .post(
+                        "/current-api-session/certificates",
+                        json!({ "csr": Key::new().request() }),
+                    )
+                    .expect(201);
                 self.by_password.push(api_session_of(&by_password).unwrap());
                 return "a log-in by password, and its certificate".into();
             }
             13 => {
                 if let Some(session) = self.by_password.pop() {
-                    self.server.admin.delete(&format!("/api-sessions/{session}")).expect(200);
+                    self.server
+                        .admin
+                        .delete(&format!("/api-sessions/{session}"))
+                        .expect(200);
                     return "the end of a log-in by password".into();
                 }
             }
             0..12 => {
-                let ends = self.circuits.iter().map(|circuit| &circuit.client).chain(self.terminators.iter().map(|(_, end)| end));
-                return self.records.change(&self.server, rng, &ends.cloned().collect::<Vec<_>>());
+                let ends = self
+                    .circuits
+                    .iter()
+                    .map(|circuit| &circuit.client)
+                    .chain(self.terminators.iter().map(|(_, end)| end));
+                return self
+                    .records
+                    .change(&self.server, rng, &ends.cloned().collect::<Vec<_>>());
             }
             _ if self.routers[router].is_connected() => match rng.below(3) {
                 0 => {
@@ -232,7 +304,8 @@ impl World {
         String::new()
     }
 
-    /// Nearly everything is allowed, connected and linked again, hosts host and circuits are opened.
+    /// Nearly everything is allowed, connected and linked again, hosts host and circuits are
+    /// opened.
     async fn restore(&mut self, rng: &mut Rng) {
         self.records.allow_everything(&self.server);
         for router in [FAR, NEAR] {
@@ -255,7 +328,9 @@ impl World {
     fn session(&mut self, rng: &mut Rng, kind: usize) -> Option<(End, String, String)> {
         let (person, service) = (rng.below(PEOPLE), rng.below(SERVICES));
         let person = &mut self.records.people[person];
-        if person.is_enabled && (rng.below(4) == 0 || api_session_of(&person.member.caller).is_none()) {
+        if person.is_enabled
+            && (rng.below(4) == 0 || api_session_of(&person.member.caller).is_none())
+        {
             person.member.caller = person.member.caller.log_in_by_certificate();
         }
         let api_session = api_session_of(&person.member.caller)?;
@@ -266,8 +341,20 @@ impl World {
             return None;
         }
         let member = |name: &str| answer.data()[name].as_str().unwrap().to_owned();
-        let (identity, service) = (person.member.id.clone(), self.records.services[service].id.clone());
-        Some((End { identity, service, api_session, session: member("id") }, member("token"), person.member.fingerprint()))
+        let (identity, service) = (
+            person.member.id.clone(),
+            self.records.services[service].id.clone(),
+        );
+        Some((
+            End {
+                identity,
+                service,
+                api_session,
+                session: member("id"),
+            },
+            member("token"),
+            person.member.fingerprint(),
+        ))
     }
 
     /// The answer of the controller to a request of a router.
@@ -285,21 +372,43 @@ impl World {
     }
 
     async fn dial(&mut self, rng: &mut Rng) -> String {
-        let Some((client, token, fingerprint)) = self.session(rng, DIAL).filter(|_| self.routers[NEAR].is_connected()) else {
+        let Some((client, token, fingerprint)) = self
+            .session(rng, DIAL)
+            .filter(|_| self.routers[NEAR].is_connected())
+        else {
             return String::new();
         };
-        self.routers[NEAR].told.sessions.insert(client.session.clone(), client.api_session.clone());
-        let request = self.routers[NEAR].connection().dial(&token, &fingerprint).await;
+        self.routers[NEAR]
+            .told
+            .sessions
+            .insert(client.session.clone(), client.api_session.clone());
+        let request = self.routers[NEAR]
+            .connection()
+            .dial(&token, &fingerprint)
+            .await;
         let answer = self.answer(NEAR, request).await;
-        let is_hosted = self.terminators.iter().any(|(_, host)| host.service == client.service);
+        let is_hosted = self
+            .terminators
+            .iter()
+            .any(|(_, host)| host.service == client.service);
         let is_possible = is_hosted && self.routers[FAR].is_connected() && !self.links.is_empty();
         let is_opened = answer.content_type() == content::CREATE_CIRCUIT_RESPONSE;
         let text = String::from_utf8_lossy(answer.body()).into_owned();
-        assert_eq!(is_opened, is_possible && self.records.stands(&client, DIAL, NEAR), "a dial: {text}");
+        assert_eq!(
+            is_opened,
+            is_possible && self.records.stands(&client, DIAL, NEAR),
+            "a dial: {text}"
+        );
         if is_opened {
             let id = answer.text(key::CIRCUIT_ID).unwrap().to_owned();
             let terminator = self.routers[FAR].told.circuits[&id].clone().unwrap();
-            let host = self.terminators.iter().find(|(known, _)| *known == terminator).unwrap().1.clone();
+            let host = self
+                .terminators
+                .iter()
+                .find(|(known, _)| *known == terminator)
+                .unwrap()
+                .1
+                .clone();
             self.circuits.push(Circuit { id, client, host });
             self.opened += 1;
         }
@@ -307,16 +416,29 @@ impl World {
     }
 
     async fn bind(&mut self, rng: &mut Rng) -> String {
-        let Some((host, token, fingerprint)) = self.session(rng, BIND).filter(|_| self.routers[FAR].is_connected()) else {
+        let Some((host, token, fingerprint)) = self
+            .session(rng, BIND)
+            .filter(|_| self.routers[FAR].is_connected())
+        else {
             return String::new();
         };
         let terminator = fresh("terminator");
-        self.routers[FAR].told.sessions.insert(host.session.clone(), host.api_session.clone());
-        let request = self.routers[FAR].connection().send(bind_request(&terminator, &token, &fingerprint)).await;
+        self.routers[FAR]
+            .told
+            .sessions
+            .insert(host.session.clone(), host.api_session.clone());
+        let request = self.routers[FAR]
+            .connection()
+            .send(bind_request(&terminator, &token, &fingerprint))
+            .await;
         let answer = self.answer(FAR, request).await;
         let answer = edge::CreateTerminatorResponse::decode(answer.body()).unwrap();
         let is_hosted = answer.result() == CreateTerminatorResult::Success;
-        assert_eq!(is_hosted, self.records.stands(&host, BIND, FAR), "a bind: {answer:?}");
+        assert_eq!(
+            is_hosted,
+            self.records.stands(&host, BIND, FAR),
+            "a bind: {answer:?}"
+        );
         if is_hosted {
             self.routers[FAR].hosted.insert(terminator.clone());
             self.terminators.push((terminator, host));
@@ -331,10 +453,17 @@ impl World {
             return String::new();
         }
         if router == FAR && !self.terminators.is_empty() && rng.below(2) == 0 {
-            let (id, _) = self.terminators.swap_remove(rng.below(self.terminators.len()));
+            let (id, _) = self
+                .terminators
+                .swap_remove(rng.below(self.terminators.len()));
             self.routers[FAR].hosted.remove(&id);
-            let body = fabric::RemoveTerminators { terminator_ids: vec![id] };
-            self.routers[FAR].connection().send(Builder::new(content::REMOVE_TERMINATORS).body(&body.encode_to_vec())).await;
+            let body = fabric::RemoveTerminators {
+                terminator_ids: vec![id],
+            };
+            self.routers[FAR]
+                .connection()
+                .send(Builder::new(content::REMOVE_TERMINATORS).body(&body.encode_to_vec()))
+                .await;
             return "a host leaves".into();
         }
         if self.circuits.is_empty() {
@@ -342,68 +471,128 @@ impl World {
         }
         let circuit = self.circuits.swap_remove(rng.below(self.circuits.len()));
         let subject = [FaultSubject::Ingress, FaultSubject::Egress][router];
-        self.routers[router].connection().fault(subject, &circuit.id).await;
+        self.routers[router]
+            .connection()
+            .fault(subject, &circuit.id)
+            .await;
         "an end closes a circuit".into()
     }
 
-    /// Waits until exactly the allowed circuits and terminators are left, at the controller and at the connected routers.
+    /// Waits until exactly the allowed circuits and terminators are left, at the controller and at
+    /// the connected routers.
     async fn settle(&mut self, change: &str) {
         let before = self.circuits.len();
-        let (mut terminators, mut circuits) = (std::mem::take(&mut self.terminators), std::mem::take(&mut self.circuits));
+        let (mut terminators, mut circuits) = (
+            std::mem::take(&mut self.terminators),
+            std::mem::take(&mut self.circuits),
+        );
         terminators.retain(|(_, end)| self.records.stands(end, BIND, FAR));
-        circuits.retain(|circuit| self.records.stands(&circuit.client, DIAL, NEAR) && self.records.stands(&circuit.host, BIND, FAR));
+        circuits.retain(|circuit| {
+            self.records.stands(&circuit.client, DIAL, NEAR)
+                && self.records.stands(&circuit.host, BIND, FAR)
+        });
         (self.terminators, self.circuits) = (terminators, circuits);
         if self.circuits.len() < before {
             *self.ended.entry(change.to_owned()).or_default() += before - self.circuits.len();
         }
         let ids = |answer: &Json| -> BTreeSet<String> {
-            answer.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+            answer
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["id"].as_str().unwrap().to_owned())
+                .collect()
         };
-        let expected: BTreeSet<String> = self.circuits.iter().map(|circuit| circuit.id.clone()).collect();
+        let expected: BTreeSet<String> = self
+            .circuits
+            .iter()
+            .map(|circuit| circuit.id.clone())
+            .collect();
         let hosted: BTreeSet<String> = self.terminators.iter().map(|(id, _)| id.clone()).collect();
         let began = Instant::now();
         loop {
             let admin = &self.server.admin;
-            let shown = ids(admin.at(Base::Overkeep).get("/circuits?limit=500").expect(200).data());
+            let shown = ids(admin
+                .at(Base::Overkeep)
+                .get("/circuits?limit=500")
+                .expect(200)
+                .data());
             let listed = ids(admin.get("/terminators?limit=500").expect(200).data());
             let mut is_settled = shown == expected && listed == hosted;
             for router in &mut self.routers {
                 router.drain().await;
-                is_settled &= !router.is_connected() || router.told.circuits.keys().eq(expected.iter());
+                is_settled &=
+                    !router.is_connected() || router.told.circuits.keys().eq(expected.iter());
             }
             if is_settled {
                 return;
             }
             let told = [NEAR, FAR].map(|router| &self.routers[router].told.circuits);
-            assert!(began.elapsed() < PATIENCE, "{expected:?} {hosted:?} are allowed; {shown:?} {listed:?} are listed; {told:?} told");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{expected:?} {hosted:?} are allowed; {shown:?} {listed:?} are listed; {told:?} told"
+            );
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Compares what the routers were told with a full state, of which each may know the API sessions of those that may use it.
+    /// Compares what the routers were told with a full state, of which each may know the API
+    /// sessions of those that may use it.
     async fn compare(&mut self) {
         let marker = self.other.caller.log_in_by_certificate().token.unwrap();
         let began = Instant::now();
-        for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
+        for router in self
+            .routers
+            .iter_mut()
+            .filter(|router| router.is_connected())
+        {
             while !router.told.api_sessions.contains_key(&marker) {
                 assert!(began.elapsed() < PATIENCE, "a log-in is not reported");
                 router.drain().await;
             }
         }
-        let listed = || self.server.admin.at(Base::Overkeep).get("/links").expect(200);
+        let listed = || {
+            self.server
+                .admin
+                .at(Base::Overkeep)
+                .get("/links")
+                .expect(200)
+        };
         let expected: Vec<&str> = self.links.iter().copied().collect();
-        assert!(soon(|| listed().each("id") == expected).await, "{expected:?} are reported, {:?} are listed", listed().each("id"));
+        assert!(
+            soon(|| listed().each("id") == expected).await,
+            "{expected:?} are reported, {:?} are listed",
+            listed().each("id")
+        );
         self.witness.connect(&self.server, false).await;
         let witness = &self.witness.enrolled.id.clone();
-        for (at, router) in self.routers.iter_mut().enumerate().filter(|(_, router)| router.is_connected()) {
+        for (at, router) in self
+            .routers
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, router)| router.is_connected())
+        {
             let router_id = router.enrolled.id.clone();
             router.drain().await;
-            let may = |identity: &String| *identity == self.other.id || self.records.may_use(identity, at);
-            let expected = self.witness.told.api_sessions.iter().filter(|(_, (_, identity, _))| may(identity));
-            let expected: ApiSessions = expected.map(|(token, session)| (token.clone(), session.clone())).collect();
+            let may = |identity: &String| {
+                *identity == self.other.id || self.records.may_use(identity, at)
+            };
+            let expected = self
+                .witness
+                .told
+                .api_sessions
+                .iter()
+                .filter(|(_, (_, identity, _))| may(identity));
+            let expected: ApiSessions = expected
+                .map(|(token, session)| (token.clone(), session.clone()))
+                .collect();
             assert_eq!(router.told.api_sessions, expected);
             let peers = |told: &super::told::Told| -> BTreeSet<String> {
-                told.peers.iter().filter(|id| *id != witness && **id != router_id).cloned().collect()
+                told.peers
+                    .iter()
+                    .filter(|id| *id != witness && **id != router_id)
+                    .cloned()
+                    .collect()
             };
             // Changes of other routers are collected for a moment.
             while peers(&router.told) != peers(&self.witness.told) {
@@ -412,11 +601,23 @@ impl World {
                 router.drain().await;
                 self.witness.drain().await;
             }
-            let exists = |id: &String| self.server.admin.get(&format!("/sessions/{id}")).status == 200;
-            let wrong: Vec<_> = router.told.ended_sessions.iter().filter(|id| exists(id)).collect();
-            assert!(wrong.is_empty(), "sessions that exist were reported as ended: {wrong:?}");
+            let exists =
+                |id: &String| self.server.admin.get(&format!("/sessions/{id}")).status == 200;
+            let wrong: Vec<_> = router
+                .told
+                .ended_sessions
+                .iter()
+                .filter(|id| exists(id))
+                .collect();
+            assert!(
+                wrong.is_empty(),
+                "sessions that exist were reported as ended: {wrong:?}"
+            );
             while let Some(id) = router.told.sessions.keys().find(|id| !exists(id)).cloned() {
-                assert!(began.elapsed() < PATIENCE, "the end of session {id} is not reported");
+                assert!(
+                    began.elapsed() < PATIENCE,
+                    "the end of session {id} is not reported"
+                );
                 router.drain().await;
             }
         }
@@ -424,7 +625,8 @@ impl World {
     }
 }
 
-/// Runs one history, and prints it if a check fails. Returns how many circuits were opened, and how many ended by which change.
+/// Runs one history, and prints it if a check fails. Returns how many circuits were opened, and how
+/// many ended by which change.
 async fn run_history(seed: u64) -> (usize, BTreeMap<String, usize>) {
     struct Steps(u64, Vec<String>);
     impl Drop for Steps {
@@ -434,7 +636,8 @@ async fn run_history(seed: u64) -> (usize, BTreeMap<String, usize>) {
             }
         }
     }
-    let (mut world, mut rng, mut steps) = (World::new().await, Rng::new(seed), Steps(seed, Vec::new()));
+    let (mut world, mut rng, mut steps) =
+        (World::new().await, Rng::new(seed), Steps(seed, Vec::new()));
     for step in 0..STEPS {
         if step % STEPS_PER_RESTORE == 0 {
             world.restore(&mut rng).await;
@@ -461,10 +664,17 @@ fn routers_know_the_present_state() {
     for seed in 0..4 {
         let (more, by_change) = run(run_history(seed));
         opened += more;
-        by_change.into_iter().for_each(|(change, count)| *ended.entry(change).or_default() += count);
+        by_change
+            .into_iter()
+            .for_each(|(change, count)| *ended.entry(change).or_default() += count);
     }
     assert!(opened > 150, "only {opened} circuits were opened");
     for cause in CAUSES {
-        assert!(ended.keys().any(|change| change.split(' ').any(|word| word == cause)), "{cause} ended no circuit: {ended:#?}");
+        assert!(
+            ended
+                .keys()
+                .any(|change| change.split(' ').any(|word| word == cause)),
+            "{cause} ended no circuit: {ended:#?}"
+        );
     }
 }

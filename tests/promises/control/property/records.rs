@@ -21,7 +21,10 @@ const POLICIES: [(&str, [&str; 2]); 4] = [
     ("service-policies", ["identityRoles", "serviceRoles"]),
     ("service-policies", ["identityRoles", "serviceRoles"]),
     ("edge-router-policies", ["identityRoles", "edgeRouterRoles"]),
-    ("service-edge-router-policies", ["serviceRoles", "edgeRouterRoles"]),
+    (
+        "service-edge-router-policies",
+        ["serviceRoles", "edgeRouterRoles"],
+    ),
 ];
 pub const DIAL: usize = 0;
 pub const BIND: usize = 1;
@@ -52,15 +55,35 @@ impl Policy {
     /// Whether its roles on both sides select records with these attributes.
     fn joins(&self, kind: usize, attributes: [&Roles; 2]) -> bool {
         let selects = |roles: &Roles, attributes: &Roles| {
-            let mut found = roles.iter().map(|role| *role == "all" || attributes.contains(role));
-            !roles.is_empty() && if self.is_all_of { found.all(|found| found) } else { found.any(|found| found) }
+            let mut found = roles
+                .iter()
+                .map(|role| *role == "all" || attributes.contains(role));
+            !roles.is_empty()
+                && if self.is_all_of {
+                    found.all(|found| found)
+                } else {
+                    found.any(|found| found)
+                }
         };
-        self.kind == kind && self.sides.iter().zip(attributes).all(|(roles, attributes)| selects(roles, attributes))
+        self.kind == kind
+            && self
+                .sides
+                .iter()
+                .zip(attributes)
+                .all(|(roles, attributes)| selects(roles, attributes))
     }
 
     fn body(&self) -> Json {
-        let roles = |roles: &Roles| roles.iter().map(|role| format!("#{role}")).collect::<Vec<_>>();
-        let (semantic, [one, other]) = (if self.is_all_of { "AllOf" } else { "AnyOf" }, POLICIES[self.kind].1);
+        let roles = |roles: &Roles| {
+            roles
+                .iter()
+                .map(|role| format!("#{role}"))
+                .collect::<Vec<_>>()
+        };
+        let (semantic, [one, other]) = (
+            if self.is_all_of { "AllOf" } else { "AnyOf" },
+            POLICIES[self.kind].1,
+        );
         json!({ "semantic": semantic, one: roles(&self.sides[0]), other: roles(&self.sides[1]) })
     }
 }
@@ -91,15 +114,28 @@ fn some_roles(rng: &mut Rng) -> Roles {
 }
 
 fn sides(rng: &mut Rng) -> [Roles; 2] {
-    [(); 2].map(|()| if rng.below(3) > 0 { vec!["all"] } else { some_roles(rng) })
+    [(); 2].map(|()| {
+        if rng.below(3) > 0 {
+            vec!["all"]
+        } else {
+            some_roles(rng)
+        }
+    })
 }
 
 fn new_person(server: &TestServer) -> Person {
-    Person { member: Member::new(server, "person"), roles: vec![], is_enabled: true }
+    Person {
+        member: Member::new(server, "person"),
+        roles: vec![],
+        is_enabled: true,
+    }
 }
 
 fn new_service(server: &TestServer) -> Service {
-    Service { id: server.service(&fresh("service"), json!({ "encryptionRequired": false })), roles: vec![] }
+    Service {
+        id: server.service(&fresh("service"), json!({ "encryptionRequired": false })),
+        roles: vec![],
+    }
 }
 
 impl Records {
@@ -113,18 +149,29 @@ impl Records {
             router_roles: [vec![], vec![]],
             deleted: BTreeSet::new(),
         };
-        [DIAL, BIND, ROUTER, SERVICE_ROUTER].into_iter().for_each(|kind| records.add_policy(server, kind, [vec!["all"], vec!["all"]]));
+        [DIAL, BIND, ROUTER, SERVICE_ROUTER]
+            .into_iter()
+            .for_each(|kind| records.add_policy(server, kind, [vec!["all"], vec!["all"]]));
         records
     }
 
     fn add_policy(&mut self, server: &TestServer, kind: usize, sides: [Roles; 2]) {
-        let mut policy = Policy { id: String::new(), kind, is_all_of: false, sides };
+        let mut policy = Policy {
+            id: String::new(),
+            kind,
+            is_all_of: false,
+            sides,
+        };
         let mut body = policy.body();
         body["name"] = json!(fresh("policy"));
         if kind <= BIND {
             body["type"] = json!(["Dial", "Bind"][kind]);
         }
-        policy.id = server.admin.post(&format!("/{}", POLICIES[kind].0), body).expect(201).id();
+        policy.id = server
+            .admin
+            .post(&format!("/{}", POLICIES[kind].0), body)
+            .expect(201)
+            .id();
         self.policies.push(policy);
     }
 
@@ -134,23 +181,47 @@ impl Records {
             match self.policies.iter_mut().find(|policy| policy.kind == kind) {
                 Some(policy) => {
                     (policy.is_all_of, policy.sides) = (false, [vec!["all"], vec!["all"]]);
-                    server.admin.patch(&format!("/{}/{}", POLICIES[kind].0, policy.id), policy.body()).expect(200);
+                    server
+                        .admin
+                        .patch(
+                            &format!("/{}/{}", POLICIES[kind].0, policy.id),
+                            policy.body(),
+                        )
+                        .expect(200);
                 }
                 None => self.add_policy(server, kind, [vec!["all"], vec!["all"]]),
             }
         }
         for person in self.people.iter_mut().filter(|person| !person.is_enabled) {
             person.is_enabled = true;
-            server.admin.post(&format!("/identities/{}/enable", person.member.id), json!({ "durationMinutes": 0 })).expect(200);
+            server
+                .admin
+                .post(
+                    &format!("/identities/{}/enable", person.member.id),
+                    json!({ "durationMinutes": 0 }),
+                )
+                .expect(200);
         }
     }
 
     /// Whether an identity may use a service at a router.
     fn is_allowed(&self, identity: &str, service: &str, kind: usize, router: usize) -> bool {
-        let person = self.people.iter().find(|person| person.member.id == identity && person.is_enabled);
-        let (Some(person), Some(service)) = (person, self.services.iter().find(|known| known.id == service)) else { return false };
+        let person = self
+            .people
+            .iter()
+            .find(|person| person.member.id == identity && person.is_enabled);
+        let (Some(person), Some(service)) = (
+            person,
+            self.services.iter().find(|known| known.id == service),
+        ) else {
+            return false;
+        };
         let of_router = &self.router_roles[router];
-        let joined = |kind, attributes| self.policies.iter().any(|policy| policy.joins(kind, attributes));
+        let joined = |kind, attributes| {
+            self.policies
+                .iter()
+                .any(|policy| policy.joins(kind, attributes))
+        };
         joined(kind, [&person.roles, &service.roles])
             && joined(ROUTER, [&person.roles, of_router])
             && joined(SERVICE_ROUTER, [&service.roles, of_router])
@@ -158,69 +229,110 @@ impl Records {
 
     /// Whether an identity may use a router.
     pub fn may_use(&self, identity: &str, router: usize) -> bool {
-        let person = self.people.iter().find(|person| person.member.id == identity);
-        person.is_some_and(|person| self.policies.iter().any(|policy| policy.joins(ROUTER, [&person.roles, &self.router_roles[router]])))
+        let person = self
+            .people
+            .iter()
+            .find(|person| person.member.id == identity);
+        person.is_some_and(|person| {
+            self.policies
+                .iter()
+                .any(|policy| policy.joins(ROUTER, [&person.roles, &self.router_roles[router]]))
+        })
     }
 
     /// Whether an end of a circuit or a terminator is still allowed.
     pub fn stands(&self, end: &End, kind: usize, router: usize) -> bool {
         let is_deleted = |id: &String| self.deleted.contains(id);
-        self.is_allowed(&end.identity, &end.service, kind, router) && !is_deleted(&end.api_session) && !is_deleted(&end.session)
+        self.is_allowed(&end.identity, &end.service, kind, router)
+            && !is_deleted(&end.api_session)
+            && !is_deleted(&end.session)
     }
 
-    /// One random change; `ends` are those that an administrator may end. Returns what it was; empty if nothing.
+    /// One random change; `ends` are those that an administrator may end. Returns what it was;
+    /// empty if nothing.
     pub fn change(&mut self, server: &TestServer, rng: &mut Rng, ends: &[End]) -> String {
         let admin = &server.admin;
         let (person, service, router) = (rng.below(PEOPLE), rng.below(SERVICES), rng.below(2));
         let policy = (!self.policies.is_empty()).then(|| rng.below(self.policies.len()));
         match (rng.below(17), policy) {
             (0 | 1 | 12 | 13, _) if self.policies.len() < MAX_POLICIES => {
-                let missing = (0..4).find(|kind| self.policies.iter().all(|policy| policy.kind != *kind));
+                let missing =
+                    (0..4).find(|kind| self.policies.iter().all(|policy| policy.kind != *kind));
                 let (kind, sides) = (missing.unwrap_or(rng.below(4)), sides(rng));
                 self.add_policy(server, kind, sides);
                 return "a policy is created".into();
             }
             (2, Some(policy)) => {
                 let policy = self.policies.swap_remove(policy);
-                admin.delete(&format!("/{}/{}", POLICIES[policy.kind].0, policy.id)).expect(200);
+                admin
+                    .delete(&format!("/{}/{}", POLICIES[policy.kind].0, policy.id))
+                    .expect(200);
                 return format!("a policy of kind {} is deleted", policy.kind);
             }
             (3 | 4, Some(policy)) => {
                 let policy = &mut self.policies[policy];
                 (policy.is_all_of, policy.sides) = (rng.below(4) == 0, sides(rng));
-                admin.patch(&format!("/{}/{}", POLICIES[policy.kind].0, policy.id), policy.body()).expect(200);
+                admin
+                    .patch(
+                        &format!("/{}/{}", POLICIES[policy.kind].0, policy.id),
+                        policy.body(),
+                    )
+                    .expect(200);
                 return format!("a policy of kind {} is changed", policy.kind);
             }
             (5, _) => {
                 let of = &mut self.people[person];
                 of.roles = some_roles(rng);
-                admin.patch(&format!("/identities/{}", of.member.id), json!({ "roleAttributes": of.roles })).expect(200);
+                admin
+                    .patch(
+                        &format!("/identities/{}", of.member.id),
+                        json!({ "roleAttributes": of.roles }),
+                    )
+                    .expect(200);
                 return "roles of an identity".into();
             }
             (6, _) => {
                 let of = &mut self.services[service];
                 of.roles = some_roles(rng);
-                admin.patch(&format!("/services/{}", of.id), json!({ "roleAttributes": of.roles })).expect(200);
+                admin
+                    .patch(
+                        &format!("/services/{}", of.id),
+                        json!({ "roleAttributes": of.roles }),
+                    )
+                    .expect(200);
                 return "roles of a service".into();
             }
             (7, _) => {
                 self.router_roles[router] = some_roles(rng);
                 let path = format!("/edge-routers/{}", self.routers[router]);
-                admin.patch(&path, json!({ "roleAttributes": self.router_roles[router] })).expect(200);
+                admin
+                    .patch(
+                        &path,
+                        json!({ "roleAttributes": self.router_roles[router] }),
+                    )
+                    .expect(200);
                 return "roles of a router".into();
             }
             (8, _) => {
                 let disabled = self.people.iter().position(|person| !person.is_enabled);
                 let of = &mut self.people[disabled.unwrap_or(person)];
                 of.is_enabled = !of.is_enabled;
-                let path = format!("/identities/{}/{}", of.member.id, if of.is_enabled { "enable" } else { "disable" });
-                admin.post(&path, json!({ "durationMinutes": 0 })).expect(200);
+                let path = format!(
+                    "/identities/{}/{}",
+                    of.member.id,
+                    if of.is_enabled { "enable" } else { "disable" }
+                );
+                admin
+                    .post(&path, json!({ "durationMinutes": 0 }))
+                    .expect(200);
                 return "an identity is disabled or enabled".into();
             }
             (9, _) => {
                 let new = new_person(server);
                 let old = std::mem::replace(&mut self.people[person], new);
-                admin.delete(&format!("/identities/{}", old.member.id)).expect(200);
+                admin
+                    .delete(&format!("/identities/{}", old.member.id))
+                    .expect(200);
                 return "an identity is deleted".into();
             }
             (10, _) => {
@@ -231,7 +343,11 @@ impl Records {
             }
             _ if !ends.is_empty() => {
                 let end = &ends[rng.below(ends.len())];
-                let (path, id) = if rng.below(2) == 0 { ("sessions", &end.session) } else { ("api-sessions", &end.api_session) };
+                let (path, id) = if rng.below(2) == 0 {
+                    ("sessions", &end.session)
+                } else {
+                    ("api-sessions", &end.api_session)
+                };
                 admin.delete(&format!("/{path}/{id}")).expect(200);
                 self.deleted.insert(id.clone());
                 return format!("one of the {path} is deleted");
