@@ -265,13 +265,14 @@ def main():
     arguments.add_argument("--require", action="store_true", default=bool(os.environ.get("CI")), help="fail where a library cannot be prepared")
     arguments.add_argument("--keep", type=pathlib.Path, help="a directory for the logs of controllers and clients")
     arguments.add_argument("binary", type=pathlib.Path, help="the controller's program")
-    arguments.add_argument("test", nargs="*", default=[], help=f"only these; those in one argument, with + between them, run at the same time: {' '.join(TESTS)}")
+    arguments.add_argument("test", nargs="*", default=[], help=f"only these: {' '.join(TESTS)}")
+    arguments.add_argument("--jobs", type=int, default=1, metavar="N", help="run N at the same time; they begin in the order given, so the longest come first")
     arguments.add_argument("--again", type=int, default=0, metavar="N",
                            help="a test in which something failed is run again from its start, N times at most; the last run counts")
     options = arguments.parse_args()
     if not os.access(options.binary, os.X_OK):
         arguments.error(f"{options.binary} is not an executable file")
-    unknown = [name for group in options.test for name in group.split("+") if name not in TESTS]
+    unknown = [name for name in options.test if name not in TESTS]
     if unknown:
         arguments.error(f"there is no test {unknown[0]}")
     report = Report(options.require, options.binary.resolve())
@@ -280,11 +281,9 @@ def main():
         try:
             with controller(options.binary.resolve(), pathlib.Path(directory)) as admin:
                 add_router_and_policies(admin)
-                for group in options.test or TESTS:
-                    names = group.split("+")
-                    with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
-                        for done in [threads.submit(run_test, report, admin, pathlib.Path(directory), name, options.again) for name in names]:
-                            done.result()
+                with concurrent.futures.ThreadPoolExecutor(options.jobs) as threads:
+                    for done in [threads.submit(run_test, report, admin, pathlib.Path(directory), name, options.again) for name in options.test or TESTS]:
+                        done.result()
         except Failed as wrong:
             report.fail("controller", wrong)
         if options.keep:

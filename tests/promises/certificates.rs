@@ -25,7 +25,7 @@ use overkeep::testing::{
     entity::{AmountLimit, Enrollment, Identity, Record, Tags, enrollment::Method},
     pki::{
         AlternativeNames, Certificate, Material, PublicKey,
-        jwt::{Claimed, Verifier},
+        jwt::{self, Claimed, Verifier},
     },
     store::Progress,
 };
@@ -932,6 +932,7 @@ impl TestServer {
 
 #[test]
 fn tokens_are_resigned_by_new_keys() {
+    jwt::install();
     let directory = TempDir::new().unwrap();
     let store = stores::of(KINDS).start(&directory.path().join("data"));
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");

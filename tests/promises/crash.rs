@@ -55,6 +55,7 @@ impl Acknowledged {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn what_was_acknowledged_survives_a_kill() {
     let kills: u64 = env::var("OVERKEEP_KILLS").map_or(8, |kills| kills.parse().unwrap());
     let directory = TempDir::new().unwrap();

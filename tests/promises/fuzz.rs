@@ -4,7 +4,7 @@
 //! Each target randomly changes valid input and runs for `OVERKEEP_FUZZ_SECONDS` (10 by default, so
 //! that all targets take a minute), and for a minimum number of cases. A failing case prints its
 //! number; `OVERKEEP_FUZZ_CASE` runs that one alone. To run one target for an hour:
-//! `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises fuzz::filters`.
+//! `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises -- --ignored fuzz::filters`.
 
 use std::{
     env, fs,
@@ -169,6 +169,7 @@ fn frames(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn the_guard_between_tls_and_http() {
     let server = TestServer::start();
     let anonymous = server.anonymous();
@@ -207,6 +208,7 @@ fn the_guard_between_tls_and_http() {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn request_targets() {
     const SIGNS: &[u8] = b"abc=&?/.,;:@!$'()*+-_~0\"<>\\^`{|}\xc3\xa4\xff\x80";
     let server = TestServer::start();
@@ -383,6 +385,7 @@ fn change_der(values: &mut Vec<Der>, rng: &mut Rng) {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn certificates_and_their_requests() {
     overkeep::testing::pki::jwt::install();
     let samples = pki::samples();
@@ -401,6 +404,7 @@ fn certificates_and_their_requests() {
 // Query parameters.
 
 #[test]
+#[ignore = "endurance"]
 fn filters() {
     const WORDS: [&str; 46] = [
         "name",
@@ -589,6 +593,7 @@ fn sound(outcome: Result<String, String>) {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn files_with_valid_checksums() {
     let watch = Progress::default();
     target("files_with_valid_checksums", 10, |rng| {
@@ -681,6 +686,7 @@ fn chance_of(file: &Path) -> bool {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn records() {
     let kept = DataFile::new();
     let database = Database::open(kept.path("data")).unwrap();

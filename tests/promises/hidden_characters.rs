@@ -249,29 +249,6 @@ fn commands_refuse_and_escape_names() {
             ran.bad(1, &["characters"]);
         }
         server.service(&name, json!({}));
-        for format in ["table", "name", "json", "yaml"] {
-            assert_plain(&on_host(&server, &["list", "services", "-o", format]).good());
-        }
-        let listed = on_host(&server, &["list", "services", "-o", "json"]).json();
-        assert!(
-            listed
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|service| service["name"] == name),
-            "{letter:?}: {listed}"
-        );
-        let exported = on_host(&server, &["export"]).good();
-        assert_plain(&exported);
-        let network: Json = serde_saphyr::from_str(&exported).unwrap();
-        assert!(
-            network["services"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|service| service["name"] == name),
-            "{exported}"
-        );
         for words in [["show", "service", "web"], ["update", "service", "web"]] {
             let mut words: Vec<&str> = words.to_vec();
             words[2] = &name;
@@ -286,6 +263,26 @@ fn commands_refuse_and_escape_names() {
             &["explain", "dial", "Default Admin", &name, "--json"],
         );
         assert_plain(&explained.out);
+    }
+    for format in ["table", "name", "json", "yaml"] {
+        assert_plain(&on_host(&server, &["list", "services", "-o", format]).good());
+    }
+    let listed = on_host(&server, &["list", "services", "-o", "json"]).json();
+    let exported = on_host(&server, &["export"]).good();
+    assert_plain(&exported);
+    let network: Json = serde_saphyr::from_str(&exported).unwrap();
+    for letter in HIDDEN {
+        let name = format!("web{letter}x");
+        for services in [&listed, &network["services"]] {
+            assert!(
+                services
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|service| service["name"] == name),
+                "{letter:?}: {services}"
+            );
+        }
     }
 }
 

@@ -277,6 +277,7 @@ fn check(directory: &Path, ledger: &Ledger) {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn acknowledged_writes_survive_a_kill() {
     let kills = env::var("OVERKEEP_TORTURE").map_or(KILLS, |kills| kills.parse().unwrap());
     let mut rng = Rng(SystemTime::now()

@@ -101,6 +101,7 @@ mod simulated_disk;
 mod start;
 mod store;
 mod third_party_authorities;
+mod tiers;
 mod time;
 mod token_chains;
 mod traffic;

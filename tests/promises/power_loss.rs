@@ -620,6 +620,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn disk_faults_lose_nothing_acknowledged() {
     let seeds = match number("OVERKEEP_SEED") {
         Some(seed) => seed..seed + 1,

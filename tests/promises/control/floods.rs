@@ -120,6 +120,7 @@ fn reports_of_a_router_take_turns() {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn a_flood_waits_for_itself() {
     const REPORTS: usize = 6;
     // Two of these are within the bound.
@@ -154,6 +155,7 @@ fn a_flood_waits_for_itself() {
 
 /// Reports are processed, and not dropped, however many a router sends at once.
 #[test]
+#[ignore = "endurance"]
 fn no_report_is_dropped() {
     const REPORTS: usize = 3000;
     const TOKENS: usize = 10;

@@ -80,6 +80,7 @@ fn log_ins(caller: &Caller, goes_on: impl Fn() -> bool) -> Vec<Duration> {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn routers_reconnect_beside_log_ins() {
     let first = server();
     let routers = enrolled(&first);

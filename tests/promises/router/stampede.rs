@@ -102,6 +102,7 @@ fn memory(program: &Program, line: &str) -> usize {
 }
 
 #[test]
+#[ignore = "endurance"]
 fn returning_clients_leave_log_ins_working() {
     let server = TestServer::with(Clock::system(), |config| config.router.enabled = true);
     let (member, other) = (
