@@ -15,6 +15,8 @@ use std::{
 
 /// What a change of makes another program.
 const SOURCES: [&str; 4] = ["src", "Cargo.toml", "Cargo.lock", "build.rs"];
+/// The same in each of the libraries of `crates/`, whose tests change no program.
+const LIBRARY_SOURCES: [&str; 2] = ["src", "Cargo.toml"];
 
 fn main() {
     let project = env::var_os("CARGO_MANIFEST_DIR")
@@ -25,6 +27,18 @@ fn main() {
     }
     for path in SOURCES {
         println!("cargo::rerun-if-changed={path}");
+    }
+    for library in fs::read_dir(project.join("crates"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        for name in LIBRARY_SOURCES {
+            println!(
+                "cargo::rerun-if-changed={}",
+                library.path().join(name).display()
+            );
+        }
     }
     // A commit alone changes no source: a build for development is not made anew for it, and names
     // the state that it was built from.
@@ -109,6 +123,8 @@ pub fn modified(project: &Path) -> &'static str {
         .current_dir(project)
         .args(["status", "--porcelain", "--"])
         .args(SOURCES)
+        // A `*` of git also stands for folders below.
+        .args(["crates/*/src/*", "crates/*/Cargo.toml"])
         .output();
     if status.is_ok_and(|status| status.status.success() && !status.stdout.is_empty()) {
         "-modified"

@@ -42,7 +42,6 @@ mod entity;
 mod error;
 mod expiring;
 mod explain;
-mod frame;
 mod hidden_text;
 mod hosting;
 mod http;

@@ -36,9 +36,6 @@ pub mod config {
         SessionConfig, Snapshots, Span, TokenConfig,
     };
 }
-pub mod control_channel {
-    pub use crate::control_channel::message;
-}
 pub mod controller {
     pub use crate::controller::{Controller, NotStarted, drill, host, start};
 }
@@ -73,9 +70,6 @@ pub mod entity {
 pub mod error {
     pub use crate::error::{Error, Refusal, Result};
 }
-pub mod frame {
-    pub use crate::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key, value};
-}
 pub mod http {
     pub use crate::http::{
         Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row,
@@ -91,7 +85,7 @@ pub mod maintenance {
     };
 }
 pub mod built_in_router {
-    pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo, key, kind, link_message};
+    pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo};
 }
 pub mod pki {
     pub use crate::pki::{

@@ -11,10 +11,6 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::{
-    control_channel::message::{content, edge, fabric, key},
-    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
-};
 use parking_lot::Mutex;
 use prost::Message;
 use rcgen::{CertificateParams, DnType, KeyPair};
@@ -30,6 +26,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use wire::{
+    control::{content, edge, fabric, key},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
+};
 
 use super::{
     controller::{CLIENT, Controller, MANAGEMENT},

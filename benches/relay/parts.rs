@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use overkeep::testing::frame::{Builder, content};
+use wire::frame::{Builder, content};
 
 use super::{
     controller::BY_CERTIFICATE,

@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::frame::Builder;
 use rustls::{ClientConfig, pki_types::ServerName};
 use serde_json::json;
 use tokio::{net::TcpStream, runtime::Runtime};
 use tokio_rustls::TlsConnector;
+use wire::frame::Builder;
 
 use super::{
     controller::{self, BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT},

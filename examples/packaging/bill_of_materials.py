@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints a bill of materials of the binary (CycloneDX 1.5, JSON): every crate that it is compiled from, by Cargo.lock.
+"""Prints a bill of materials of the binary (CycloneDX 1.5, JSON): every crate that it is compiled from, by Cargo.lock. The crates of the
+workspace are the program itself, and are no parts of it.
 
     bill_of_materials.py TARGET
 
@@ -12,7 +13,7 @@ import tomllib
 
 
 def compiled(metadata):
-    """The ids of the crates that the program needs at run time or to be built, without itself."""
+    """The ids of the crates that the program needs at run time or to be built, without those of its own workspace."""
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     root = metadata["resolve"]["root"]
     open_, found = [root], set()
@@ -22,7 +23,7 @@ def compiled(metadata):
             if is_needed and dependency["pkg"] not in found:
                 found.add(dependency["pkg"])
                 open_.append(dependency["pkg"])
-    return root, found
+    return root, found - set(metadata["workspace_members"])
 
 
 def component(package, checksums, kind="library"):

@@ -3,12 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
+use wire::{
+    frame::{Builder, Frame},
+    sdk::{self, Retry, key, kind},
+};
 
 use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, ConnectionEntry},
     core::RouterCore,
-    message::{self, RequestFailure, key, kind},
+    message::{self, RequestFailure},
     requests::RequestGuard,
     select::Weight,
     terminators,
@@ -18,7 +22,6 @@ use crate::{
     authentication::BIND,
     change::Lifecycle,
     entity::{EdgeRouter, Id, Precedence, Terminator},
-    frame::{Builder, Frame},
 };
 
 /// The maximum length in bytes of an instance id.
@@ -54,7 +57,7 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request
     match outcome {
         Ok(()) => {
             let connection = connection.unwrap_or_default();
-            let answer = message::connected(&frame, connection);
+            let answer = sdk::connected(&frame, connection);
             let gives_ids = frame.is_set(key::ROUTER_CONNECTION);
             channel.send(
                 if gives_ids {
@@ -114,7 +117,7 @@ async fn host(
     if public_key.is_some_and(|key| key.len() > MAX_KEY) {
         return Err(RequestFailure::new(
             1,
-            message::Retry::Never,
+            Retry::Never,
             format!("a public key has at most {MAX_KEY} bytes"),
         ));
     }
@@ -233,8 +236,7 @@ impl Earlier {
         match self {
             Self::Nothing | Self::Same => None,
             Self::TakenOver(old) => {
-                let failure =
-                    RequestFailure::new(1, message::Retry::Never, "the listener was bound again");
+                let failure = RequestFailure::new(1, Retry::Never, "the listener was bound again");
                 // If the old binding has ended in the meantime, its terminator is deleted and
                 // cannot be continued.
                 core.drop_binding(&old, Some(&failure)).then(|| {
@@ -306,7 +308,7 @@ pub(crate) fn unbind(core: &RouterCore, channel: &Channel, frame: &Frame) {
         core.end_binding(&binding, None);
     }
     let connection = frame.u32(key::CONNECTION).unwrap_or_default();
-    channel.send(message::ended(connection, "unbound").with_reply_for(frame.sequence()));
+    channel.send(sdk::ended(connection, "unbound").with_reply_for(frame.sequence()));
 }
 
 /// Changes cost and precedence.

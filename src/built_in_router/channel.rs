@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wire::frame::Frame;
 
 use super::{
     binding::Binding, circuit::Circuit, circuit_side::CircuitSide, info::ChannelInfo,
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity},
-    frame::Frame,
 };
 
 /// The first connection id assigned by the router; SDKs use lower ones.

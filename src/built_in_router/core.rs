@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::sync::Notify;
+use wire::frame::Frame;
 
 use super::{
     binding::Binding,
@@ -41,7 +42,6 @@ use crate::{
     clock::Clock,
     config,
     entity::{EdgeRouter, Id},
-    frame::Frame,
     hosting::Hosting,
     online::Online,
     posture::Posture,

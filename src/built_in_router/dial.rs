@@ -9,6 +9,10 @@ use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
 };
+use wire::{
+    frame::{Builder, Frame, key as common},
+    sdk::{self, Retry, key, kind},
+};
 
 use super::{
     binding::Binding,
@@ -17,7 +21,7 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     links::relay,
-    message::{self, RequestFailure, Retry, key, kind},
+    message::{self, RequestFailure},
     passed_on::{TO_CLIENT, TO_HOST},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
@@ -29,7 +33,6 @@ use crate::{
     access::Right,
     authentication::DIAL,
     entity::{Record, Session},
-    frame::{Builder, Frame, key as common},
     hosting::{DialFault, HostKey},
 };
 
@@ -483,7 +486,7 @@ pub(crate) fn succeeded(core: &RouterCore, host: &Arc<Channel>, frame: &Frame) {
     else {
         // The Dial was given up. The host must not keep its connection open.
         if let Some(given) = given.filter(|given| host.entry(*given).is_none()) {
-            host.send(message::ended(given, "the dial had timed out"));
+            host.send(sdk::ended(given, "the dial had timed out"));
         }
         return;
     };
@@ -568,7 +571,7 @@ fn accept(
     };
     let answer_both = || {
         if dialing.connection.is_none() {
-            host.send(message::connected(frame, binding.connection).empty());
+            host.send(sdk::connected(frame, binding.connection).empty());
         }
         client.channel.outbox.push(client.queue, answer.empty());
     };

@@ -8,8 +8,7 @@ use std::{
 };
 
 use tokio::sync::Notify;
-
-use crate::frame::Frame;
+use wire::frame::Frame;
 
 /// The cost in bytes of a queued message beside its content.
 pub(crate) const OVERHEAD: usize = 128;

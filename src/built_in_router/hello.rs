@@ -7,11 +7,15 @@ use std::{
 
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
+use wire::{
+    frame::{Frame, content},
+    sdk::{self, key},
+};
 
 use super::{
     channel::{Channel, ChannelLogin},
     core::RouterCore,
-    message::{self, RequestFailure, key},
+    message::RequestFailure,
     read,
     receive::Receiver,
     send_queue::SendQueue,
@@ -21,7 +25,6 @@ use crate::{
     authentication::{holds, network},
     entity::VersionInfo,
     error::Result,
-    frame::{Frame, content},
     logging::may_log,
     pki::Certificate,
 };
@@ -70,7 +73,7 @@ pub(crate) async fn serve(
         Err(text) => {
             tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
             core.counters.hellos_refused.increment();
-            let answer = message::hello_rejected(&hello, text);
+            let answer = sdk::hello_rejected(&hello, text);
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
@@ -111,7 +114,7 @@ fn open_channel(
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }
-    channel.send(message::hello_accepted(
+    channel.send(sdk::hello_accepted(
         hello,
         &channel.number.to_string(),
         &version,

@@ -82,10 +82,8 @@ pub(crate) use self::id_generator::IdGenerator;
 pub(crate) use self::info::{
     ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED,
 };
-pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
-pub(crate) use self::message::{FailureReason, RequestFailure, Retry};
-pub use self::message::{key, kind};
+pub(crate) use self::message::{FailureReason, RequestFailure};
 pub(crate) use self::passed_on::{passes_to_client, passes_to_host};
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
 pub(crate) use self::remote_routers::{DialReply, RemoteDial, RemoteRouters};

@@ -6,11 +6,11 @@
 //! read values without a look at the length. The rest is dropped. In this file is every key that
 //! passes.
 
-use super::{
-    links::message::key as link,
-    message::{key, kind},
+use wire::{
+    frame::Frame,
+    link::key as link,
+    sdk::{key, kind},
 };
-use crate::frame::Frame;
 
 /// From a Connect to the Dial. The method of end-to-end encryption is not among them, because SDKs
 /// send it in different forms and refuse those of the others; without it all of them use the same

@@ -7,8 +7,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt},
     time::timeout,
 };
-
-use crate::frame::{Frame, FrameLimits, HEAD, Head, Malformed};
+use wire::frame::{Frame, FrameLimits, HEAD, Head, Malformed};
 
 /// Unfinished messages up to this size in bytes are not counted: they belong to what a connection
 /// takes anyway.

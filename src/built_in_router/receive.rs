@@ -8,6 +8,11 @@
 use std::sync::Arc;
 
 use tokio::{io::AsyncRead, sync::Notify};
+use wire::{
+    frame::{Frame, FrameLimits, HEAD, content},
+    link::key as link,
+    sdk::{self, FROM_HOST, key, kind},
+};
 
 use super::{
     backpressure::{hold, reserve},
@@ -17,13 +22,11 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     dial,
-    links::message::key as link,
-    message::{self, FROM_HOST, RequestFailure, key, kind},
+    message::RequestFailure,
     passed_on::strip,
     read::{self, Stop, UNCOUNTED, fill},
     trace,
 };
-use crate::frame::{Frame, FrameLimits, HEAD, content};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
@@ -132,9 +135,9 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
             kind::UPDATE_TOKEN | kind::BIND_SUCCESS => {
-                channel.send(message::token_updated(&frame, &channel.token))
+                channel.send(sdk::token_updated(&frame, &channel.token))
             }
-            content::LATENCY | content::PING => channel.send(message::success(&frame)),
+            content::LATENCY | content::PING => channel.send(sdk::success(&frame)),
             other => tracing::trace!(
                 channel = channel.number,
                 content_type = other,
@@ -275,7 +278,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)))
         {
             self.core.end_circuit(&circuit, Some(side), |connection| {
-                message::ended(connection, "xgress unrouted")
+                sdk::ended(connection, "xgress unrouted")
             });
         }
     }
@@ -309,7 +312,7 @@ fn closed(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame) {
         Some(ConnectionEntry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {
                 if frame.len() > MAX_LAST {
-                    return message::ended(connection, "the other end has closed the connection");
+                    return sdk::ended(connection, "the other end has closed the connection");
                 }
                 let mut last = frame.clone();
                 last.put_u32(key::CONNECTION, connection);

@@ -7,9 +7,9 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
+use wire::frame::Frame;
 
 use super::{channel::Channel, identity_quota::IdentityQuota};
-use crate::frame::Frame;
 
 /// The maximum number on one channel.
 const MAX_REQUESTS: usize = 1024;

@@ -19,12 +19,12 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wire::frame::Frame;
 
 use super::{
     budget::Account,
     fair_queues::{FairQueues, OVERHEAD, Queue, QueueBounds, QueueId, State},
 };
-use crate::frame::Frame;
 
 /// The maximum bytes of queued control messages per channel.
 const CONTROL: usize = 256 << 10;

@@ -4,14 +4,17 @@
 
 use std::sync::Arc;
 
+use wire::{
+    frame::{Builder, Frame},
+    sdk::{key, kind},
+};
+
 use super::{
     channel::{Channel, ConnectionEntry},
     circuit::Circuit,
     circuit_side::CircuitSide,
     core::RouterCore,
-    message::{key, kind},
 };
-use crate::frame::{Builder, Frame};
 
 /// A message to be relayed to the other end of a circuit, and the side it comes from.
 pub(crate) type Relayed = (Frame, Arc<Circuit>, CircuitSide);

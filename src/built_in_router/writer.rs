@@ -3,9 +3,9 @@
 use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use wire::frame::Frame;
 
 use super::send_queue::SendQueue;
-use crate::frame::Frame;
 
 /// The maximum number of messages per write.
 const MAX_MESSAGES: usize = 64;

@@ -16,15 +16,15 @@ use std::{
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::Notify;
-
-use super::{
-    connection::RouterConnection,
-    message::{
+use wire::{
+    control::{
         content,
         fabric::{PeerState, PeerStateChange, PeerStateChanges},
     },
+    frame::{Builder, Frame},
 };
-use crate::frame::{Builder, Frame};
+
+use super::connection::RouterConnection;
 
 /// A message that is longer, in bytes, gets no more changes.
 const MAX_BYTES: usize = 256 << 10;

@@ -6,16 +6,19 @@ use std::sync::{Arc, atomic::AtomicBool};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::time::sleep;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        fabric,
+    },
+    frame::{Builder, Frame},
+};
 
 use super::{
     connection::RouterConnection,
     core::ControlCore,
     hosted_terminator::HostedTerminator,
-    message::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        fabric,
-    },
     replies::{Lists, body, error, result},
     sessions::{FoundSession, SdkCredentials},
 };
@@ -27,7 +30,6 @@ use crate::{
         Weight, unreadable,
     },
     entity::{Id, Precedence, Service, Terminator},
-    frame::{Builder, Frame},
 };
 
 /// Maximum length of a terminator id, in bytes.

@@ -9,6 +9,15 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{runtime, sync::oneshot};
+use wire::{
+    control::{
+        NumberedBytes, content,
+        fabric::{self, DestinationType, FaultSubject, PeerState},
+        key,
+    },
+    frame::{Builder, Frame},
+    sdk::key as sdk,
+};
 
 use super::{
     candidates,
@@ -17,11 +26,6 @@ use super::{
     core::ControlCore,
     dial::{self, DialAnswer, DialRequest},
     fault, link_reports,
-    message::{
-        NumberedBytes, content,
-        fabric::{self, DestinationType, FaultSubject, PeerState},
-        key,
-    },
     replies::{body, decoded},
     route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR, code_of},
     sessions::FoundSession,
@@ -29,11 +33,10 @@ use super::{
 use crate::{
     built_in_router::{
         DialReply, EDGE, RemoteDial, RemoteRouters, RequestFailure, Route, RouteError, RouteToHost,
-        Router, Weight, key as sdk, unreadable,
+        Router, Weight, unreadable,
     },
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
-    frame::{Builder, Frame},
     hosting::DialFault,
     pki::Certificate,
 };

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use prost::Message;
+use wire::{
+    control::{content, edge},
+    frame::{Builder, Frame},
+};
 
 use super::{
     connection::{RouterConnection, RouterKind},
     core::ControlCore,
-    message::{content, edge},
     replies::body,
 };
 use crate::{
@@ -15,7 +18,6 @@ use crate::{
         EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router,
     },
     entity::Id,
-    frame::{Builder, Frame},
     logging::may_log,
 };
 

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use prost::Message;
 use roaring::RoaringTreemap;
+use wire::control::edge;
 
-use super::message::edge;
 use crate::{
     authentication::channel_fingerprints,
     entity::{ApiSession, AuthQuery, Id, Record, TypedLookup},

@@ -7,6 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use wire::frame::Frame;
 
 use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
     },
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
-    frame::Frame,
 };
 
 /// A circuit over one or several routers.

@@ -12,18 +12,16 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use wire::{
+    control::fabric::{LinkListener, PeerState, PeerStateChange},
+    frame::Frame,
+};
 
 use super::{
-    announced_sessions::AnnouncedSessions,
-    connected_identities::ConnectedIdentities,
-    group::Group,
-    message::fabric::{LinkListener, PeerState, PeerStateChange},
-    outbox::Outbox,
-    paths::Node,
-    report_queue::ReportQueue,
-    tunneler::Tunneler,
+    announced_sessions::AnnouncedSessions, connected_identities::ConnectedIdentities, group::Group,
+    outbox::Outbox, paths::Node, report_queue::ReportQueue, tunneler::Tunneler,
 };
-use crate::{entity::RouterInfo, frame::Frame};
+use crate::entity::RouterInfo;
 
 /// Maximum requests of one router that are processed at the same time, and their bytes. The longest
 /// message fits.

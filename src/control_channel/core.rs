@@ -8,6 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{sync::RwLock, time::sleep};
+use wire::frame::Frame;
 
 use super::{
     asked_routers::AskedRouters,
@@ -30,7 +31,6 @@ use crate::{
     change::Changes,
     config,
     enrollment::Reserved,
-    frame::Frame,
     hosting::Hosting,
     online::Online,
     pki::Keystore,

@@ -15,18 +15,20 @@ use std::{
 
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout_at};
-
-use super::{
-    connection::RouterConnection,
-    core::ControlCore,
-    message::{
+use wire::{
+    control::{
         TextEntry, content,
         model::{
             self, Action, DataState, Event, Model, PolicyType, RelatedType, ServiceConfigs,
             ServiceConfigsEntry, ServicePolicy, ServicePolicyChange,
         },
     },
-    public_keys, told_identities, tunnel, tunnel_services,
+    frame::Builder,
+};
+
+use super::{
+    connection::RouterConnection, core::ControlCore, public_keys, told_identities, tunnel,
+    tunnel_services,
 };
 use crate::{
     clock::Timestamp,
@@ -34,7 +36,6 @@ use crate::{
         self, Config, ConfigType, EdgeRouter, Entity, Id, Identity, Record, Service, TypedLookup,
     },
     error::Result,
-    frame::Builder,
     store::{Event as Commit, Read},
 };
 

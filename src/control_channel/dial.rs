@@ -3,6 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
+use wire::{
+    control::{NumberedBytes, content, fabric, key},
+    frame::{Builder, Frame, value},
+    sdk::Retry,
+};
 
 use super::{
     candidates::{self, Candidate, DialTarget},
@@ -10,7 +15,6 @@ use super::{
     connection::RouterConnection,
     core::ControlCore,
     hosted_terminator::HostedTerminator,
-    message::{NumberedBytes, content, fabric, key},
     replies::{error, unroute},
     reroute,
     route::{self, RouteFailure},
@@ -20,10 +24,9 @@ use crate::{
     access::Right,
     authentication::{DIAL, RejectedCaller},
     built_in_router::{
-        Grant, PresentedSession, RequestFailure, Retry, Strategy, passes_to_client, passes_to_host,
+        Grant, PresentedSession, RequestFailure, Strategy, passes_to_client, passes_to_host,
         unreadable,
     },
-    frame::{Builder, Frame, value},
     hosting::DialFault,
 };
 

@@ -2,16 +2,20 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use wire::{
+    control::fabric::{self, FaultSubject},
+    frame::Frame,
+};
+
 use super::{
     circuit::Circuit,
     connection::RouterConnection,
     core::ControlCore,
     link_reports,
-    message::fabric::{self, FaultSubject},
     replies::{Lists, decoded, unroute},
     reroute,
 };
-use crate::{entity::TypedLookup, frame::Frame};
+use crate::entity::TypedLookup;
 
 /// Maximum circuits in one report.
 const MAX_CIRCUITS: usize = 10_000;

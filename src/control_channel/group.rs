@@ -6,8 +6,10 @@
 //! repeated, and neither kept for later nor checked. The certificate identifies the router, and a
 //! controller that was restarted, or has taken over from another one, does not know the secret.
 
-use super::message::key;
-use crate::frame::{Builder, Frame, key as common_key};
+use wire::{
+    control::key,
+    frame::{Builder, Frame, key as common_key},
+};
 
 /// Maximum length of the secret of a group, in bytes.
 const MAX_SECRET: usize = 64;
@@ -82,7 +84,7 @@ pub(crate) fn is_reconnect(hello: &Frame) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::content;
+    use wire::frame::content;
 
     /// The keys 0, 7, 9 and 10 of the answer to a hello with this id and secret.
     fn answered(id: Option<&str>, secret: Option<&[u8]>) -> Result<[Vec<u8>; 4], &'static str> {

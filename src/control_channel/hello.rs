@@ -16,6 +16,10 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
     time::interval,
 };
+use wire::{
+    control::{content, edge, fabric, key},
+    frame::{Builder, Frame, content as common, key as common_key},
+};
 
 use super::{
     bind::{VALIDATION_CHUNK, validation},
@@ -24,9 +28,7 @@ use super::{
     core::ControlCore,
     data_model,
     group::{self, Group},
-    link_questions,
-    message::{content, edge, fabric, key},
-    public_keys,
+    link_questions, public_keys,
     receive::MessageReceiver,
     replies::unroute,
 };
@@ -36,7 +38,6 @@ use crate::{
         EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State,
     },
     error::Result,
-    frame::{Builder, Frame, content as common, key as common_key},
     logging::may_log,
     pki::Certificate,
 };
@@ -460,7 +461,7 @@ fn first(mut frame: Frame) -> Frame {
 
 /// The message to an edge router after the hello.
 fn server_hello() -> Frame {
-    let text = super::message::TextEntry::new;
+    let text = wire::control::TextEntry::new;
     let hello = edge::ServerHello {
         version: VersionInfo::COMPARED.into(),
         data: vec![text("instant", "true"), text("routerModel", "true")],

@@ -10,8 +10,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use wire::control::NumberedBytes;
 
-use super::{message::NumberedBytes, owner_index::OwnerIndex};
+use super::owner_index::OwnerIndex;
 use crate::{
     built_in_router::{AuthorizingIndex, AuthorizingRecord, DynamicCost, Weight},
     entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},

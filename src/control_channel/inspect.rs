@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use prost::Message;
 use tokio::{sync::oneshot, task::JoinSet, time::timeout};
-
-use super::{
-    connection::RouterConnection,
-    core::ControlCore,
-    message::{content, fabric},
-    replies::Lists,
+use wire::{
+    control::{content, fabric},
+    frame::{Builder, Frame},
 };
-use crate::frame::{Builder, Frame};
+
+use super::{connection::RouterConnection, core::ControlCore, replies::Lists};
 
 /// The maximum bytes of all values in an answer.
 const MAX_BYTES: usize = 16 << 20;

@@ -4,6 +4,13 @@
 use std::{collections::HashSet, sync::Arc};
 
 use prost::Message;
+use wire::{
+    control::{
+        content,
+        fabric::{self, FaultSubject},
+    },
+    frame::{Builder, Frame},
+};
 
 use super::{
     announcements,
@@ -11,14 +18,12 @@ use super::{
     core::ControlCore,
     link_questions,
     links::{MOVED, Reported, ReportedLink, is_text},
-    message::{content, fabric, fabric::FaultSubject},
     replies::{IsComplete, Lists, body, decoded, result},
     reroute,
 };
 use crate::{
     entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
-    frame::{Builder, Frame},
     logging::may_log,
     store::Read,
 };

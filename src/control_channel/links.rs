@@ -14,8 +14,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use wire::control::fabric;
 
-use super::{message::fabric, owner_index::OwnerIndex};
+use super::owner_index::OwnerIndex;
 use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 
 /// Maximum links that one router has dialed.

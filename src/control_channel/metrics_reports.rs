@@ -10,14 +10,12 @@
 use std::{collections::HashMap, time::Duration};
 
 use prost::Message;
-
-use super::{
-    connection::RouterConnection,
-    core::ControlCore,
-    measurements::RouterTraffic,
-    message::{members, metrics},
+use wire::{
+    control::{members, metrics},
+    frame::Frame,
 };
-use crate::frame::Frame;
+
+use super::{connection::RouterConnection, core::ControlCore, measurements::RouterTraffic};
 
 /// Maximum links in one report.
 const MAX_LINKS: usize = 2000;

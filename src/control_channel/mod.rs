@@ -43,7 +43,6 @@ mod link_questions;
 mod link_reports;
 mod links;
 mod measurements;
-pub mod message;
 mod metrics_reports;
 mod outbox;
 mod owner_index;

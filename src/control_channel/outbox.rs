@@ -7,8 +7,7 @@ use tokio::{
     io::{AsyncWrite, AsyncWriteExt, BufWriter},
     sync::Notify,
 };
-
-use crate::frame::Frame;
+use wire::frame::Frame;
 
 /// Maximum bytes waiting. A router that leaves more unread is disconnected.
 const MAX_BYTES: usize = 16 << 20;
@@ -152,7 +151,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Builder;
+    use wire::frame::Builder;
 
     #[tokio::test]
     async fn waiting_senders_learn_of_the_end() {

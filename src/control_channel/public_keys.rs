@@ -9,19 +9,18 @@ use std::{
 };
 
 use prost::Message;
-
-use super::{
-    connection::RouterConnection,
-    core::ControlCore,
-    message::{
+use wire::{
+    control::{
         content,
         model::{Action, ChangeSet, Event, KeyUsage, Model, PublicKey},
     },
+    frame::Builder,
 };
+
+use super::{connection::RouterConnection, core::ControlCore};
 use crate::{
     entity::Ca,
     error::Result,
-    frame::Builder,
     pki::{Certificate, Role},
 };
 

@@ -5,21 +5,20 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use tokio::io::AsyncRead;
+use wire::{
+    control::{content, edge, key},
+    frame::{Builder, Frame, FrameLimits, content as common, key as common_key},
+};
 
 use super::{
     bind, certificates,
     connection::{RouterConnection, RouterKind},
     core::ControlCore,
-    dial, fault, inspect, link_reports,
-    message::{content, edge, key},
-    metrics_reports, public_keys,
+    dial, fault, inspect, link_reports, metrics_reports, public_keys,
     replies::{body, result},
     session_reports, tunnel, tunnel_v2,
 };
-use crate::{
-    built_in_router::{Stop, read_message},
-    frame::{Builder, Frame, FrameLimits, content as common, key as common_key},
-};
+use crate::built_in_router::{Stop, read_message};
 
 /// Maximum lengths of the sections of a message, in bytes. Metrics of a router with thousands of
 /// circuits fit.

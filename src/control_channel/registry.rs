@@ -10,11 +10,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use wire::control::fabric::PeerState;
 
 use super::{
     announcements::Announcements,
     connection::{RouterConnection, RouterKind},
-    message::fabric::PeerState,
     paths::Node,
 };
 use crate::{clock::Timestamp, entity::RouterInfo, online::Online};

@@ -4,15 +4,13 @@
 //! lists are decoded entry by entry, and a body that is decoded as a whole is short.
 
 use prost::Message;
-
-use super::{
-    connection::RouterConnection,
-    message::{content, edge, fabric, key, members},
-};
-use crate::{
+use wire::{
+    control::{content, edge, fabric, key, members},
     frame::{Builder, Frame, content as common, key as common_key},
-    logging::may_log,
 };
+
+use super::connection::RouterConnection;
+use crate::logging::may_log;
 
 /// The generic answer.
 pub(crate) fn result(to: &Frame, is_success: bool, text: &str) -> Frame {

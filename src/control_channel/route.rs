@@ -7,20 +7,17 @@ use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
 };
-
-use super::{
-    circuit::Circuit,
-    core::ControlCore,
-    message::{TextEntry, content, fabric, fabric::DestinationType, key},
-    paths::Path,
-    replies::unroute,
-};
-use crate::{
-    built_in_router::RequestFailure,
-    entity::EdgeRouter,
+use wire::{
+    control::{
+        TextEntry, content,
+        fabric::{self, DestinationType},
+        key,
+    },
     frame::{Builder, Frame},
-    hosting::DialFault,
 };
+
+use super::{circuit::Circuit, core::ControlCore, paths::Path, replies::unroute};
+use crate::{built_in_router::RequestFailure, entity::EdgeRouter, hosting::DialFault};
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route
 /// do not end the circuit at a router.

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use wire::{control::edge, frame::Frame};
+
 use super::{
     channel_sessions::ChannelSession,
     connection::RouterConnection,
     core::ControlCore,
-    message::edge,
     replies::{IsComplete, Lists, api_sessions_removed, decoded},
     router_rights::MAX_ASKED,
     sync_follower::sessions_removed,
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     entity::{ApiSession, Id, Session, TypedLookup},
     error::Result,
-    frame::Frame,
     logging::may_log,
 };
 

@@ -17,13 +17,13 @@ use std::{
 
 use roaring::RoaringTreemap;
 use tokio::task::block_in_place;
+use wire::{control::model::Action, frame::Frame};
 
 use super::{
     channel_sessions::{ChannelSession, SessionChange},
     connection::RouterConnection,
     core::ControlCore,
     earlier_ends,
-    message::model::Action,
     replies::api_sessions_removed,
     sync_follower::{Follower, added, sessions_removed, updated},
     sync_queue::{CHUNK, EndedSession, Notice},
@@ -35,7 +35,6 @@ use crate::{
         Lookup, Record, Session, SessionCertificate,
     },
     error::Result,
-    frame::Frame,
     store::Event,
 };
 

@@ -6,20 +6,20 @@ use bytes::Bytes;
 use prost::Message;
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout_at};
+use wire::{
+    control::{content, edge, key, model::Action},
+    frame::{Builder, Frame},
+};
 
 use super::{
     announced_sessions::{AnnouncedSessions, Gain},
     channel_sessions::ChannelSession,
     connection::RouterConnection,
     core::ControlCore,
-    message::{content, edge, key, model::Action},
     sync_queue::CHUNK,
     told_identities,
 };
-use crate::{
-    frame::{Builder, Frame},
-    logging::may_log,
-};
+use crate::logging::may_log;
 
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and
 /// gets a full state.

@@ -16,17 +16,18 @@ use std::{
 };
 
 use prost::Message;
-
-use super::{
-    announced_sessions::AnnouncedSessions,
-    channel_sessions::ChannelSessions,
-    connection::RouterConnection,
-    message::{
+use wire::{
+    control::{
         content,
         model::{Action, ChangeSet, Event, Identity, Model},
     },
+    frame::{Builder, Frame},
 };
-use crate::frame::{Builder, Frame};
+
+use super::{
+    announced_sessions::AnnouncedSessions, channel_sessions::ChannelSessions,
+    connection::RouterConnection,
+};
 
 /// Whether a router is told of identities.
 pub(crate) fn takes(connection: &RouterConnection) -> bool {

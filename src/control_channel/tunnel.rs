@@ -6,6 +6,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::{task::spawn_blocking, time::sleep};
+use wire::{
+    control::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
+    frame::{Builder, Frame},
+};
 
 use super::{
     bind,
@@ -13,7 +17,6 @@ use super::{
     connection::RouterConnection,
     core::ControlCore,
     dial::{self, DialAnswer, DialRequest},
-    message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
     replies::{body, error},
     sessions::FoundSession,
     tunnel_services,
@@ -29,7 +32,6 @@ use crate::{
         SdkInfo, Service, Session, TypedLookup,
     },
     error::Error,
-    frame::{Builder, Frame},
     logging::may_log,
     posture::ServicePermission,
 };

@@ -7,8 +7,9 @@ use std::{
 };
 
 use prost::Message;
+use wire::control::tunnel;
 
-use super::{core::ControlCore, message::tunnel, tunneler::Tunneler};
+use super::{core::ControlCore, tunneler::Tunneler};
 use crate::{
     access::{PolicyEntityKind, Right},
     entity::{Config, ConfigType, Document, Id, Identity, Record, Service, TypedLookup},

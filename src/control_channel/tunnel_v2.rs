@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use prost::Message;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        tunnel,
+    },
+    frame::{Builder, Frame},
+};
 
 use super::{
     bind::{self, BindRefusal, MAX_ID},
     connection::RouterConnection,
     core::ControlCore,
-    message::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        tunnel,
-    },
     replies::body,
     sessions::FoundSession,
     tunnel::{self as requests, BINDING, DialForm},
@@ -22,7 +25,6 @@ use crate::{
     access::Right,
     built_in_router::{RequestFailure, unreadable},
     entity::{Id, Service, TypedLookup},
-    frame::{Builder, Frame},
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.

@@ -1,5 +1,5 @@
-//! Imports run downwards: a module uses the modules below it and nothing else, no two modules need
-//! one another, and no two files do.
+//! Imports run downwards: a module of the root package uses the modules below it and nothing else,
+//! no two modules need one another, and no two files of a crate do. Cargo holds the order of crates.
 //!
 //! Each claim is a function over sources, so that `each_claim_finds_its_fault` can show it sources
 //! that are wrong.
@@ -17,7 +17,6 @@ const LAYERS: [&[&str]; 13] = [
     &[
         "clock",
         "error",
-        "frame",
         "hidden_text",
         "metrics",
         "pki",
@@ -46,27 +45,27 @@ const LAYERS: [&[&str]; 13] = [
     &["cli"],
 ];
 
-/// Crates that only these modules may name (the table "knows / does not know" of the design).
+/// Libraries that only these files may name (the table "knows / does not know" of the design).
 const KNOWN_TO: [(&str, &[&str]); 6] = [
     // Transactions, lists, history and checks know rows of bytes.
     (
         "redb",
         &[
-            "store/file/",
-            "store/core.rs",
-            "store/opening.rs",
-            "store/tx/tables.rs",
-            "store/tx/writer.rs",
+            "src/store/file/",
+            "src/store/core.rs",
+            "src/store/opening.rs",
+            "src/store/tx/tables.rs",
+            "src/store/tx/writer.rs",
         ],
     ),
-    ("actix_web", &["http/", "controller/"]),
-    ("actix_http", &["http/"]),
-    ("actix_server", &["listener/"]),
-    ("jsonschema", &["schema.rs"]),
-    ("rcgen", &["pki/"]),
+    ("actix_web", &["src/http/", "src/controller/"]),
+    ("actix_http", &["src/http/"]),
+    ("actix_server", &["src/listener/"]),
+    ("jsonschema", &["src/schema.rs"]),
+    ("rcgen", &["src/pki/"]),
 ];
 
-/// Files that need one another all the same, each cycle with its reason.
+/// Files of the root package that need one another all the same, each cycle with its reason.
 const CYCLES: [(&[&str], &str); 1] = [(
     &[
         "built_in_router::binding",
@@ -80,6 +79,7 @@ const CYCLES: [(&[&str], &str); 1] = [(
      of two types, one that sends and one with the table, would need the registry whenever a circuit frees its connection ids.",
 )];
 
+/// Files with their paths below the project, and their text.
 type Sources = [(PathBuf, String)];
 
 fn layer(module: &str) -> usize {
@@ -89,15 +89,36 @@ fn layer(module: &str) -> usize {
         .unwrap_or_else(|| panic!("the module `{module}` is in no layer: add it here"))
 }
 
-/// Every source file of the library with its text.
+/// The folders of sources: of the root package, and of each crate.
+pub fn source_folders() -> Vec<String> {
+    let mut folders: Vec<String> = crates()
+        .iter()
+        .map(|name| format!("crates/{name}/src"))
+        .collect();
+    folders.insert(0, "src".to_owned());
+    folders
+}
+
+/// The names of the crates of the workspace, which are those of their folders.
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")).unwrap();
+    let mut names: Vec<String> = folders
+        .map(|folder| folder.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Every source file of the workspace with its text.
 fn sources() -> Vec<(PathBuf, String)> {
-    below("src")
+    let folders = source_folders();
+    folders.iter().flat_map(|folder| below(folder)).collect()
 }
 
 /// Every Rust file below a folder of the project with its text.
 pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let (mut open, mut found) = (vec![root.clone()], Vec::new());
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut open, mut found) = (vec![project.join(folder)], Vec::new());
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory)
             .unwrap()
@@ -107,19 +128,28 @@ pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
                 open.push(entry);
             } else if entry.extension().is_some_and(|ending| ending == "rs") {
                 let text = fs::read_to_string(&entry).unwrap();
-                found.push((entry.strip_prefix(&root).unwrap().to_owned(), text));
+                found.push((entry.strip_prefix(project).unwrap().to_owned(), text));
             }
         }
     }
     found
 }
 
-/// The module of a file: its top folder, or its own name at the top. The crate's two roots and its
-/// façade for tests belong to none.
+/// The module of a file of the root package: its top folder, or its own name at the top. The
+/// package's two roots and its façade for tests belong to none.
 fn module(file: &Path) -> Option<String> {
-    let first = file.iter().next()?.to_str()?;
+    let first = file.strip_prefix("src").ok()?.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (!["lib", "main", "testing"].contains(&name)).then(|| name.to_owned())
+}
+
+/// The files below a folder, with their paths from there.
+fn inside(folder: &str, sources: &Sources) -> Vec<(PathBuf, String)> {
+    let inside = sources.iter().filter_map(|(file, text)| {
+        let file = file.strip_prefix(folder).ok()?;
+        Some((file.to_owned(), text.clone()))
+    });
+    inside.collect()
 }
 
 /// Code without comments and without the unit tests at its end.
@@ -198,10 +228,7 @@ fn arrows_that_run_up(sources: &Sources) -> Vec<String> {
         .into_iter()
         .filter(|((from, to), _)| layer(to) > layer(from));
     up.map(|((from, to), file)| {
-        format!(
-            "{from} uses {to}, which is above it, in src/{}",
-            file.display()
-        )
+        format!("{from} uses {to}, which is above it, in {}", file.display())
     })
     .collect()
 }
@@ -213,7 +240,7 @@ fn lowest_modules_that_use_others(sources: &Sources) -> Vec<String> {
         .filter(|((from, _), _)| LAYERS[0].contains(&from.as_str()));
     let lowest = lowest.filter(|((_, to), _)| to != "error");
     lowest
-        .map(|((from, to), file)| format!("{from} uses {to} in src/{}", file.display()))
+        .map(|((from, to), file)| format!("{from} uses {to} in {}", file.display()))
         .collect()
 }
 
@@ -226,9 +253,22 @@ fn cycles_of_modules(sources: &Sources) -> Vec<String> {
     imports::cycles(&uses).iter().map(named).collect()
 }
 
-/// Files that need one another, but for those that may.
+/// Files of a crate that need one another, but for those that may.
 fn cycles_of_files(sources: &Sources) -> Vec<String> {
-    let mut uses = imports::Imports::of(sources).all();
+    let crates = crates();
+    let crates = crates.iter().flat_map(|name| {
+        let files = inside(&format!("crates/{name}/src"), sources);
+        imports::cycles(&imports::Imports::of(&files).all())
+    });
+    let crates = crates.map(|cycle| named(&cycle));
+    cycles_of_root_files(sources)
+        .into_iter()
+        .chain(crates)
+        .collect()
+}
+
+fn cycles_of_root_files(sources: &Sources) -> Vec<String> {
+    let mut uses = imports::Imports::of(&inside("src", sources)).all();
     for (files, _) in CYCLES {
         let accepted: BTreeSet<Vec<String>> = files
             .iter()
@@ -265,30 +305,57 @@ fn named(cycle: &BTreeSet<Vec<String>>) -> String {
     )
 }
 
-/// Files that name a crate which they are not to know.
-fn crates_out_of_place(sources: &Sources) -> Vec<String> {
+/// Files that name a library which they are not to know.
+fn libraries_out_of_place(sources: &Sources) -> Vec<String> {
     let mut wrong = Vec::new();
     for (file, text) in sources {
         let (code, path) = (code(text), file.display().to_string());
         for (name, places) in KNOWN_TO {
             let is_named =
                 code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"));
-            if is_named
-                && module(file).is_some()
-                && !places.iter().any(|place| path.starts_with(place))
-            {
-                wrong.push(format!("src/{path} names {name}"));
+            if is_named && !places.iter().any(|place| path.starts_with(place)) {
+                wrong.push(format!("{path} names {name}"));
             }
         }
     }
     wrong
 }
 
+/// Dependencies of packages that their sources do not name.
+fn unused_dependencies(sources: &Sources) -> Vec<String> {
+    let manifests = source_folders().into_iter().map(|folder| {
+        let manifest = Path::new(&folder).with_file_name("Cargo.toml");
+        (folder, manifest)
+    });
+    let mut unused = Vec::new();
+    for (folder, manifest) in manifests {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&manifest));
+        let text = text.unwrap();
+        let dependencies = text
+            .split_once("\n[dependencies]\n")
+            .map(|(_, rest)| rest.split("\n[").next().unwrap_or_default());
+        let files = inside(&folder, sources);
+        let code: Vec<String> = files.iter().map(|(_, text)| code(text)).collect();
+        for line in dependencies.unwrap_or_default().lines() {
+            let Some(name) = word(line.replace('-', "_").as_str()) else {
+                continue;
+            };
+            let is_named = |code: &String| {
+                code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"))
+            };
+            if !code.iter().any(is_named) {
+                unused.push(format!("{} names {name}", manifest.display()));
+            }
+        }
+    }
+    unused
+}
+
 /// Files without a first line that says what they are.
 fn files_without_a_word(sources: &Sources) -> Vec<String> {
     let silent = sources.iter().filter(|(_, text)| !text.starts_with("//! "));
     silent
-        .map(|(file, _)| format!("src/{} does not say what it is", file.display()))
+        .map(|(file, _)| format!("{} does not say what it is", file.display()))
         .collect()
 }
 
@@ -322,7 +389,7 @@ fn long_names_of_tests(sources: &Sources) -> Vec<String> {
 
 #[test]
 fn test_names_have_six_words() {
-    let all = ["src", "tests", "benches"].map(below).concat();
+    let all = ["src", "crates", "tests", "benches"].map(below).concat();
     assert!(all.len() > sources().len() + 50, "tests are among them");
     let long = long_names_of_tests(&all);
     assert!(long.is_empty(), "{long:#?}");
@@ -336,12 +403,13 @@ fn test_names_have_six_words() {
 /// A claim over sources: what contradicts it.
 type Claim = fn(&Sources) -> Vec<String>;
 
-const CLAIMS: [Claim; 6] = [
+const CLAIMS: [Claim; 7] = [
     arrows_that_run_up,
     lowest_modules_that_use_others,
     cycles_of_modules,
     cycles_of_files,
-    crates_out_of_place,
+    libraries_out_of_place,
+    unused_dependencies,
     files_without_a_word,
 ];
 
@@ -354,53 +422,66 @@ fn modules_and_files_are_in_order() {
 
 #[test]
 fn each_claim_finds_its_fault() {
-    let faults: [(Claim, &str, &str, &str); 8] = [
+    let faults: [(Claim, &str, &str, &str); 10] = [
         (
             arrows_that_run_up,
-            "store/new.rs",
+            "src/store/new.rs",
             "//! A\nuse crate::{entity::Id, http::Call};",
             "store uses http, which is above it, in src/store/new.rs",
         ),
         (
             lowest_modules_that_use_others,
-            "query/new.rs",
+            "src/query/new.rs",
             "//! A\nuse crate::pki::Name;",
             "query uses pki in src/query/new.rs",
         ),
         (
             cycles_of_modules,
-            "entity/new.rs",
+            "src/entity/new.rs",
             "//! A\nfn f() { crate::store::decode(); }",
             "entity, online, store",
         ),
         (
             cycles_of_files,
-            "store/tx/tables.rs",
+            "src/store/tx/tables.rs",
             "//! A\nuse super::read::Read;",
             "store::tx::read, store::tx::tables",
         ),
         // By way of a re-export, by way of an imported module, and in a re-export that is used.
         (
             cycles_of_files,
-            "entity/kind.rs",
+            "src/entity/kind.rs",
             "//! A\nuse super::{Record, Tags};",
             "entity::kind, entity::record",
         ),
         (
             cycles_of_files,
-            "store/index.rs",
+            "src/store/index.rs",
             "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }",
             "store::index",
         ),
         (
-            crates_out_of_place,
-            "store/list/plan.rs",
+            cycles_of_files,
+            "crates/wire/src/frame/head.rs",
+            "//! A\nuse super::build::Builder;",
+            "frame::build, frame::head",
+        ),
+        (
+            libraries_out_of_place,
+            "src/store/list/plan.rs",
             "//! A\nuse redb::Table;",
             "src/store/list/plan.rs names redb",
         ),
+        // The only file that names it.
+        (
+            unused_dependencies,
+            "src/http/route.rs",
+            "//! A",
+            "Cargo.toml names matchit",
+        ),
         (
             files_without_a_word,
-            "error.rs",
+            "src/error.rs",
             "use std::fmt;",
             "src/error.rs does not say what it is",
         ),
@@ -445,11 +526,36 @@ fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> B
     found
 }
 
-/// The modules by layer and their uses, as Mermaid. Arrows that follow from others are left out.
+/// Which crate each module of the root package and each crate names.
+fn crates_used(sources: &Sources) -> Vec<(String, BTreeSet<String>)> {
+    let known = crates();
+    let mut files: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
+    for (file, text) in sources {
+        if let Some(module) = module(file) {
+            let path = file.strip_prefix("src").unwrap().to_owned();
+            files.entry(module).or_default().push((path, text.clone()));
+        }
+    }
+    files.extend(known.iter().map(|name| {
+        let folder = format!("crates/{name}/src");
+        (name.clone(), inside(&folder, sources))
+    }));
+    files
+        .into_iter()
+        .map(|(from, files)| (from, imports::Imports::of(&files).crates(&known)))
+        .collect()
+}
+
+/// The modules by layer, the crates, and what each uses, as Mermaid. Arrows that follow from others
+/// are left out.
 fn picture() -> String {
+    let sources = sources();
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (from, to) in arrows(&sources()).into_keys() {
+    for (from, to) in arrows(&sources).into_keys() {
         uses.entry(from).or_default().insert(to);
+    }
+    for (from, crates) in crates_used(&sources) {
+        uses.entry(from).or_default().extend(crates);
     }
     let mut lines = vec!["```mermaid".to_owned(), "flowchart TB".to_owned()];
     for (number, modules) in LAYERS.iter().enumerate().rev() {
@@ -457,6 +563,9 @@ fn picture() -> String {
         lines.extend(modules.iter().map(|module| format!("    {module}")));
         lines.push("  end".to_owned());
     }
+    lines.push("  subgraph crates [\"crates/\"]".to_owned());
+    lines.extend(crates().iter().map(|name| format!("    {name}")));
+    lines.push("  end".to_owned());
     for (from, all) in &uses {
         let otherwise = reached_otherwise(from, &uses);
         lines.extend(
@@ -468,16 +577,31 @@ fn picture() -> String {
     lines.join("\n")
 }
 
+/// The rows of a table of the page about the architecture, by its head.
+fn rows_below(head: &str) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let page = fs::read_to_string(page).unwrap();
+    let rest = page
+        .split_once(&format!("{head}\n|---|---|\n"))
+        .map(|(_, rest)| rest);
+    let table = rest.and_then(|rest| rest.split("\n\n").next());
+    table.expect("the page has the table").to_owned()
+}
+
+#[test]
+fn the_table_names_every_crate() {
+    let table = rows_below("| crate | holds |");
+    let named: BTreeSet<&str> = table
+        .lines()
+        .map(|row| row.split('`').nth(1).unwrap())
+        .collect();
+    let crates = crates();
+    assert_eq!(named, crates.iter().map(String::as_str).collect());
+}
+
 #[test]
 fn the_table_names_every_module() {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md"))
-            .unwrap();
-    let table = page
-        .split("| layer | modules |\n|---|---|\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n\n").next())
-        .unwrap();
+    let table = rows_below("| layer | modules |");
     let rows: Vec<&str> = table.lines().rev().collect();
     assert_eq!(rows.len(), LAYERS.len(), "one row for each layer");
     for (row, modules) in rows.iter().zip(LAYERS) {

@@ -113,6 +113,10 @@ fn changed_sources_are_marked() {
     }
     fs::create_dir(place.path().join("src")).unwrap();
     fs::write(place.path().join("src/main.rs"), "fn main() {}").unwrap();
+    for folder in ["crates/part/src/inner", "crates/part/tests"] {
+        fs::create_dir_all(place.path().join(folder)).unwrap();
+        fs::write(place.path().join(folder).join("one.rs"), "fn one() {}").unwrap();
+    }
     assert!(
         git(&["add", "."])
             && git(&[
@@ -132,9 +136,20 @@ fn changed_sources_are_marked() {
         "of no matter to the program",
     )
     .unwrap();
+    fs::write(
+        place.path().join("crates/part/tests/one.rs"),
+        "fn one() { }",
+    )
+    .unwrap();
     assert_eq!(script::modified(place.path()), "");
-    fs::write(place.path().join("src/main.rs"), "fn main() { }").unwrap();
-    assert_eq!(script::modified(place.path()), "-modified");
+    for (file, first) in [
+        ("src/main.rs", "fn main() {}"),
+        ("crates/part/src/inner/one.rs", "fn one() {}"),
+    ] {
+        fs::write(place.path().join(file), "fn other() {}").unwrap();
+        assert_eq!(script::modified(place.path()), "-modified", "{file}");
+        fs::write(place.path().join(file), first).unwrap();
+    }
 }
 
 #[test]

@@ -8,11 +8,11 @@ use std::io::Read;
 
 use bytes::BytesMut;
 use flate2::read::GzDecoder;
-use overkeep::testing::{
-    control_channel::message::{edge, fabric, metrics, model, tunnel},
+use prost::Message;
+use wire::{
+    control::{edge, fabric, metrics, model, tunnel},
     frame::{Builder, Frame, FrameLimits},
 };
-use prost::Message;
 
 const LIMITS: FrameLimits = FrameLimits {
     headers: 1 << 20,

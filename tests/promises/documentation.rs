@@ -262,14 +262,9 @@ fn newcomers_find_words_and_program() {
 /// The source files that comments name, by the end of their path, such as `links/route.rs`.
 #[test]
 fn files_that_comments_name_exist() {
-    let of = |folder| {
-        below(folder)
-            .into_iter()
-            .map(move |(file, text)| (Path::new(folder).join(file), text))
-    };
-    let files: Vec<_> = ["src", "tests", "benches", "examples"]
+    let files: Vec<_> = ["src", "crates", "tests", "benches", "examples"]
         .into_iter()
-        .flat_map(of)
+        .flat_map(below)
         .collect();
     let mut named = 0;
     for (file, text) in &files {
@@ -297,7 +292,11 @@ fn files_that_comments_name_exist() {
 
 #[test]
 fn types_that_pages_name_exist() {
-    let source: String = below("src").into_iter().map(|(_, text)| text).collect();
+    let source: String = ["src", "crates"]
+        .into_iter()
+        .flat_map(below)
+        .map(|(_, text)| text)
+        .collect();
     let mut named = 0;
     for (path, text) in pages() {
         for name in text.split('`').skip(1).step_by(2) {
@@ -336,7 +335,9 @@ fn source_files_that_pages_name_exist() {
             .filter(|name| name.ends_with(".rs") && !name.contains(' '))
         {
             named += 1;
-            let there = root().join(name).exists() || root().join("src").join(name).exists();
+            let there = ["", "src"]
+                .iter()
+                .any(|folder| root().join(folder).join(name).exists());
             assert!(
                 there,
                 "{} names {name}, which does not exist",

@@ -49,10 +49,11 @@ fn listen_for_panics() {
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if info
-                .location()
-                .is_some_and(|at| at.file().starts_with("src/"))
-            {
+            if info.location().is_some_and(|at| {
+                ["src/", "crates/"]
+                    .iter()
+                    .any(|own| at.file().starts_with(own))
+            }) {
                 PANICS.lock().unwrap().push(info.to_string());
             }
             before(info);

@@ -6,8 +6,8 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::frame::{Builder, Frame, FrameLimits, value};
 use serde_json::Value as Json;
+use wire::frame::{Builder, Frame, FrameLimits, value};
 
 const LIMITS: FrameLimits = FrameLimits {
     headers: 1 << 20,

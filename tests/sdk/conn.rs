@@ -1,7 +1,7 @@
 //! A connection, dialed or accepted.
 
-use overkeep::testing::frame::{Builder, Frame};
 use tokio::{sync::mpsc, time::timeout};
+use wire::frame::{Builder, Frame};
 
 use super::{FIN, PATIENCE, Refused, Sdk, key, kind};
 

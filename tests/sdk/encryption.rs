@@ -7,8 +7,7 @@ use dryoc::{
     kx::{Session, StackKeyPair},
     types::{Bytes, StackByteArray},
 };
-
-use overkeep::testing::frame::Builder;
+use wire::frame::Builder;
 
 use super::{Conn, Event, Host, Refused, Sdk, key};
 

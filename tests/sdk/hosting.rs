@@ -1,7 +1,7 @@
 //! Hosting a service.
 
-use overkeep::testing::frame::{Builder, Frame};
 use tokio::{sync::mpsc, time::timeout};
+use wire::frame::{Builder, Frame};
 
 use super::{Conn, PATIENCE, Refused, Sdk, key, kind};
 

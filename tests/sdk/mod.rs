@@ -22,16 +22,16 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key as common};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf, split},
     sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot},
     time::timeout,
 };
+use wire::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key as common};
+pub use wire::sdk::{key, kind};
 
 pub use conn::{Conn, Event};
 pub use hosting::Host;
-pub use overkeep::testing::built_in_router::{key, kind};
 
 /// In [`key::FLAGS`]: the sender has finished.
 pub const FIN: u32 = 1;

@@ -9,23 +9,25 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
     time::{interval, timeout},
 };
+use wire::{
+    frame::{Builder, Frame, FrameLimits, HEAD, content, key as common},
+    link::{NotOfCircuit, key, kind},
+    sdk::success,
+};
 
 use super::{
     link::{Introduction, Link, LinkConnection, LinkPurpose},
-    message::{self, NotOfCircuit, key, kind},
     relay,
 };
 use crate::{
     built_in_router::{
         core::RouterCore,
         hello::ChannelPeer,
-        message::success,
         passed_on::strip_on_link,
         read::{self, Stop, UNCOUNTED},
         send_queue::SendQueue,
         writer,
     },
-    frame::{Builder, Frame, FrameLimits, HEAD, content, key as common},
     logging::may_log,
     pki::Certificate,
 };
@@ -316,7 +318,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
 
     /// Handles a message of a circuit. A link carries only the circuits that use it.
     fn of_circuit(&self, frame: Frame) -> Result<(), NotOfCircuit> {
-        let circuit = message::circuit(&frame)?;
+        let circuit = wire::link::circuit(&frame)?;
         if let Some(endpoint) = self.core.endpoints.find(circuit) {
             match frame.content_type() {
                 _ if !endpoint.is_over(&self.link.router) => {}

@@ -15,17 +15,17 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wire::{
+    frame::Frame,
+    link::{Acknowledgement, NotOfCircuit, Payload, flag, kind},
+};
 
 use super::{
     link::{Link, LinkConnection},
-    message::{Acknowledgement, NotOfCircuit, Payload, flag, kind},
     receive_buffer::{Arrival, ReceiveBuffer},
     send_window::SendWindow,
 };
-use crate::{
-    built_in_router::{budget::Account, channel::Channel, fair_queues::QueueId},
-    frame::Frame,
-};
+use crate::built_in_router::{budget::Account, channel::Channel, fair_queues::QueueId};
 
 /// The payloads of one circuit that wait for delivery take at most this fraction of the free memory
 /// budget.

@@ -12,8 +12,9 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wire::frame::Frame;
 
-use crate::{built_in_router::send_queue::SendQueue, frame::Frame};
+use crate::built_in_router::send_queue::SendQueue;
 
 /// Maximum links of one router. Routers have one, and a second one while they replace it.
 const MAX_LINKS: usize = 4;

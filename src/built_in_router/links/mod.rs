@@ -14,7 +14,6 @@ pub(crate) mod accept;
 pub(crate) mod by_circuit;
 pub(crate) mod endpoint;
 pub(crate) mod link;
-pub mod message;
 mod receive_buffer;
 pub(crate) mod relay;
 pub(crate) mod route;

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-
-use super::message::Payload;
+use wire::link::Payload;
 
 /// Maximum bytes that wait.
 const MAX: usize = 4 << 20;

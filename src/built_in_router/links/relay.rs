@@ -8,22 +8,19 @@ use tokio::{
     sync::Notify,
     time::{Instant, Interval, MissedTickBehavior, interval, timeout_at},
 };
+use wire::{
+    frame::{Builder, Frame},
+    link::{Payload, flag, key as link},
+    sdk::{self, key, kind},
+};
 
 use super::{
     endpoint::{LinkEndpoint, MAX_TRACES},
-    message::{Payload, flag, key as link},
     trace_route,
 };
-use crate::{
-    built_in_router::{
-        backpressure::reserve,
-        circuit::Circuit,
-        circuit_side::CircuitSide,
-        core::RouterCore,
-        fair_queues::OVERHEAD,
-        message::{self, RequestFailure, key, kind},
-    },
-    frame::{Builder, Frame},
+use crate::built_in_router::{
+    backpressure::reserve, circuit::Circuit, circuit_side::CircuitSide, core::RouterCore,
+    fair_queues::OVERHEAD, message::RequestFailure,
 };
 
 /// The interval at which overdue payloads are sent again.
@@ -61,7 +58,7 @@ pub(crate) fn start(
 fn end(core: &RouterCore, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) {
     endpoint.stop();
     core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
-        message::ended(connection, "the other end has closed the connection")
+        sdk::ended(connection, "the other end has closed the connection")
     });
     if core.endpoints.remove(&endpoint.circuit, endpoint)
         && let Some(remote) = core.remote_routers.get()
@@ -269,7 +266,7 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
         };
         if payload.is_end() {
             core.end_circuit(&circuit, Some(from), |connection| {
-                message::ended(connection, "the other end has closed the connection")
+                sdk::ended(connection, "the other end has closed the connection")
             });
             return endpoint.stop();
         }

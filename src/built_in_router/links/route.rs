@@ -3,6 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
+use wire::{
+    frame::{Builder, Frame},
+    sdk::kind,
+};
 
 use super::{
     endpoint::LinkEndpoint,
@@ -16,7 +20,7 @@ use crate::{
         circuit::{Circuit, CircuitEnd},
         core::RouterCore,
         dial::dial as dial_host,
-        message::{RequestFailure, kind},
+        message::RequestFailure,
         passed_on::{TO_CLIENT, TO_HOST},
         remote_routers::DialReply,
         send_queue::SendQueue,
@@ -24,7 +28,6 @@ use crate::{
     },
     entity::{Id, Identity, Record, Service, TypedLookup},
     error::Result as StoreResult,
-    frame::{Builder, Frame},
     hosting::DialFault,
 };
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::message::{Acknowledgement, Payload};
+use wire::link::{Acknowledgement, Payload};
 
 /// Maximum bytes that are not acknowledged. The window begins with this size.
 const MAX: usize = 4 << 20;

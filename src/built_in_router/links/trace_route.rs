@@ -1,14 +1,13 @@
 //! Trace routes over links: an SDK asks which node is a number of hops away on its circuit. Each
 //! router of the path is a hop, and the SDK at the other end is the last one.
 
-use super::message::{key, kind};
-use crate::{
-    built_in_router::{
-        asked_traces::{ANSWER, REQUEST},
-        message::{key as sdk, kind as sdk_kind},
-    },
+use wire::{
     frame::{Builder, Frame},
+    link::{key, kind},
+    sdk::{key as sdk, kind as sdk_kind},
 };
+
+use crate::built_in_router::asked_traces::{ANSWER, REQUEST};
 
 /// The message for a link made from a trace route of an SDK or its answer; `None` for other
 /// messages.

@@ -8,17 +8,17 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use wire::{
+    frame::Frame,
+    link::{key, kind},
+};
+
 use super::{
     link::{Link, LinkConnection},
-    message::{key, kind},
     trace_route,
 };
-use crate::{
-    built_in_router::{
-        asked_traces::AskedTraces, circuit_side::CircuitSide, fair_queues::QueueId,
-        traffic::Traffic,
-    },
-    frame::Frame,
+use crate::built_in_router::{
+    asked_traces::AskedTraces, circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic,
 };
 
 /// Maximum bytes of payloads that wait in one direction: the window of a sender.

@@ -321,6 +321,28 @@ impl Imports {
             .collect()
     }
 
+    /// Which of the known crates the files name.
+    pub fn crates(&self, known: &[String]) -> BTreeSet<String> {
+        let is_outside = |module: &Module, path: &[String]| {
+            known.contains(&path[0]) && self.absolute(module, path).is_none()
+        };
+        let mut found = BTreeSet::new();
+        for (module, source) in &self.source {
+            let imported = source.imports.iter().map(|import| &import.path);
+            let in_code = source
+                .paths
+                .iter()
+                .filter(|path| path.len() > 1 && !self.names[module].contains_key(&path[0]));
+            found.extend(
+                imported
+                    .chain(in_code)
+                    .filter(|path| is_outside(module, path))
+                    .map(|path| path[0].clone()),
+            );
+        }
+        found
+    }
+
     /// Each file with the files that it uses.
     pub fn all(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         self.source

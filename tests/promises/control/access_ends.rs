@@ -1,7 +1,7 @@
 //! Circuits and terminators end when the access that they depend on ends.
 
-use overkeep::testing::control_channel::message::{content, edge, fabric};
 use serde_json::json;
+use wire::control::{content, edge, fabric};
 
 use super::{
     circuits::Scene,

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use overkeep::testing::{
-    control_channel::message::{content, edge},
-    frame::{Builder, Frame, content as common},
-};
 use prost::Message;
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{content, edge},
+    frame::{Builder, Frame, content as common},
+};
 
 use super::{
     circuits::Scene,
@@ -545,8 +545,7 @@ fn tunnelers_are_known_to_themselves() {
         .expect(200);
     run(async {
         let [mut own, mut another] = [router.online(&server).await, other.online(&server).await];
-        let asked =
-            overkeep::testing::control_channel::message::tunnel::CreateApiSession::default();
+        let asked = wire::control::tunnel::CreateApiSession::default();
         let answer = own
             .ask(
                 Builder::new(content::TUNNEL_API_SESSION).body(&asked.encode_to_vec()),
@@ -554,10 +553,7 @@ fn tunnelers_are_known_to_themselves() {
             )
             .await;
         let opened =
-            overkeep::testing::control_channel::message::tunnel::CreateApiSessionResponse::decode(
-                answer.body(),
-            )
-            .unwrap();
+            wire::control::tunnel::CreateApiSessionResponse::decode(answer.body()).unwrap();
         assert!(!mention(&sent_to(&mut another).await, &opened.token));
         drop(own);
         let mut own = router.reconnect(&server).await;

@@ -3,17 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::{
-    built_in_router::link_message::{flag, key, kind},
-    control_channel::message::{
+use serde_json::Value as Json;
+use tokio::io::AsyncWriteExt;
+use wire::{
+    control::{
         content,
         edge::CreateTerminatorResult,
         fabric::{self, DestinationType},
     },
     frame::{Builder, Frame, content as common},
+    link::{flag, key, kind},
 };
-use serde_json::Value as Json;
-use tokio::io::AsyncWriteExt;
 
 use super::{
     mock::{Enrolled, MockRouter, run, soon},

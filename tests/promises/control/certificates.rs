@@ -1,12 +1,12 @@
 //! Certificates that a router gets over its connection, before the present ones end.
 
-use overkeep::testing::{
-    control_channel::message::{content, edge},
-    frame::Builder,
-    pki::Certificate,
-};
+use overkeep::testing::pki::Certificate;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
+use wire::{
+    control::{content, edge},
+    frame::Builder,
+};
 
 use super::mock::{Enrolled, MockRouter, run, server, soon};
 use crate::harness::TestServer;

@@ -1,8 +1,10 @@
 //! Terminators and circuits at a router with a control channel.
 
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{
+use overkeep::testing::clock::Clock;
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
         content,
         edge::{self, CreateTerminatorResult},
         fabric::{self, DestinationType, FaultSubject},
@@ -10,8 +12,6 @@ use overkeep::testing::{
     },
     frame::{Builder, content as common},
 };
-use prost::Message;
-use serde_json::json;
 
 use super::mock::{Enrolled, MockRouter, bind_request, run, server, soon};
 use crate::{

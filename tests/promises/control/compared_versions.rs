@@ -1,8 +1,8 @@
 //! What programs conclude from the versions that the controller says: in hellos, in `GET /version`,
 //! and about the built-in router.
 
-use overkeep::testing::{
-    control_channel::message::{content, edge, fabric},
+use wire::{
+    control::{content, edge, fabric},
     frame::{Builder, content as common, key as common_key},
 };
 

@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{content, key},
+use overkeep::testing::clock::Clock;
+use serde_json::json;
+use wire::{
+    control::{content, key},
     frame::{Builder, Frame, content as common, key as common_key},
 };
-use serde_json::json;
 
 use super::{
     circuits::Scene,

@@ -1,7 +1,7 @@
 //! Circuits that outlive a restart of the controller end with their access.
 
-use overkeep::testing::control_channel::message::{content, edge};
 use serde_json::json;
+use wire::control::{content, edge};
 
 use super::{
     circuits::Scene,

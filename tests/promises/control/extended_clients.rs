@@ -1,15 +1,13 @@
 //! Channels of clients while their certificate is renewed: libziti takes the new one as soon as it
 //! has arrived, and confirms it afterwards.
 
-use overkeep::testing::{
-    control_channel::message::{
-        content,
-        edge::{self, CreateTerminatorResult},
-    },
-    pki::Certificate,
-};
+use overkeep::testing::pki::Certificate;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::json;
+use wire::control::{
+    content,
+    edge::{self, CreateTerminatorResult},
+};
 
 use super::mock::{Enrolled, run};
 use crate::{

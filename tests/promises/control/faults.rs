@@ -1,13 +1,16 @@
 //! Messages of routers that are cut off, repeated or out of order.
 
-use overkeep::testing::{
-    control_channel::message::{
-        content, edge, edge::CreateTerminatorResult, fabric, fabric::FaultSubject, key,
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult},
+        fabric::{self, FaultSubject},
+        key,
     },
     frame::{Builder, Frame, content as common, key as common_key},
 };
-use prost::Message;
-use serde_json::json;
 
 use super::{
     circuits::Scene,

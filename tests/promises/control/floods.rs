@@ -2,15 +2,15 @@
 
 use std::thread;
 
-use overkeep::testing::{
-    control_channel::message::{content, edge, fabric},
-    frame::{Builder, Frame, content as common},
-};
 use prost::{
     Message,
     encoding::{WireType, encode_key, encode_varint},
 };
 use serde_json::json;
+use wire::{
+    control::{content, edge, fabric},
+    frame::{Builder, Frame, content as common},
+};
 
 use super::mock::{Enrolled, run, server};
 use crate::harness::Base;

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use overkeep::testing::{
-    control_channel::message::{
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
         content, edge,
         model::{Action, ChangeSet, DataState, Event, Identity, Model},
     },
     frame::Frame,
 };
-use prost::Message;
-use serde_json::json;
 
 use super::{
     circuits::Scene,

@@ -1,12 +1,12 @@
 //! A link counts when the router at its other end has confirmed it: one router alone cannot lead
 //! circuits to others.
 
-use overkeep::testing::{
-    control_channel::message::{content, fabric},
-    frame::{Builder, content as common},
-};
 use prost::Message;
 use serde_json::json;
+use wire::{
+    control::{content, fabric},
+    frame::{Builder, content as common},
+};
 
 use super::{
     links::{Far, link_of, measure, report},

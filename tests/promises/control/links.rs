@@ -1,16 +1,16 @@
 //! Links between routers, and circuits over them.
 
-use overkeep::testing::{
-    control_channel::message::{
+use overkeep::testing::pki::Certificate;
+use prost::Message;
+use serde_json::{Value as Json, json};
+use wire::{
+    control::{
         content, edge,
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key, metrics,
     },
     frame::{Builder, Frame, content as common, key as common_key},
-    pki::Certificate,
 };
-use prost::Message;
-use serde_json::{Value as Json, json};
 
 use super::{
     circuits::Scene,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use overkeep::testing::frame::{Builder, content as common};
+use wire::frame::{Builder, content as common};
 
 use super::mock::{Enrolled, MockRouter, run, server, soon};
 use crate::harness::{Caller, TestServer};

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{
+use overkeep::testing::clock::Clock;
+use prost::Message;
+use serde_json::{Value as Json, json};
+use wire::{
+    control::{
         Time, content,
         metrics::{
             CountEntry, FloatEntry, Histogram, HistogramEntry, IntEntry, Meter, MeterEntry,
@@ -13,8 +15,6 @@ use overkeep::testing::{
     },
     frame::{Builder, content as common},
 };
-use prost::Message;
-use serde_json::{Value as Json, json};
 
 use super::{
     circuits::Scene,

@@ -9,11 +9,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{content, edge, fabric, key},
-    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
-};
+use overkeep::testing::clock::Clock;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::{Value as Json, json};
@@ -24,6 +20,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use wire::{
+    control::{content, edge, fabric, key},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
+};
 
 use super::known_identities::KnownIdentities;
 use crate::harness::{Key, TestServer, fresh, speaking};

@@ -3,11 +3,6 @@
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;
-use overkeep::testing::{
-    built_in_router::link_message::{Acknowledgement, Payload, flag, key, kind},
-    control_channel::message::{content, fabric},
-    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key},
-};
 use prost::Message;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,6 +10,11 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::client::TlsStream;
+use wire::{
+    control::{content, fabric},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key},
+    link::{Acknowledgement, Payload, flag, key, kind},
+};
 
 use super::mock::{Enrolled, MockRouter, PATIENCE};
 use crate::harness::TestServer;

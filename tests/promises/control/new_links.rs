@@ -1,15 +1,15 @@
 //! Links that are reported for the first time, which the router that has accepted them may not know
 //! yet, or again.
 
-use overkeep::testing::{
-    control_channel::message::{
+use prost::Message;
+use wire::{
+    control::{
         content,
         fabric::{self, FaultSubject},
         key,
     },
     frame::{Builder, content as common},
 };
-use prost::Message;
 
 use super::{
     links::{Far, link_of, report},

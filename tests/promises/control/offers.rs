@@ -1,11 +1,11 @@
 //! Which routers a session offers.
 
-use overkeep::testing::{
-    control_channel::message::{content, fabric},
-    frame::Builder,
-};
 use prost::Message;
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{content, fabric},
+    frame::Builder,
+};
 
 use super::{
     mock::{Enrolled, run, soon},

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{content, fabric, key},
-    frame::{Builder, content as common},
-};
+use overkeep::testing::clock::Clock;
 use prost::Message;
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{content, fabric, key},
+    frame::{Builder, content as common},
+};
 
 use super::{
     circuits::Scene,

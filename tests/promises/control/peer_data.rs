@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::{
-    built_in_router::link_message::flag,
-    control_channel::message::{
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
         NumberedBytes, content,
         edge::{self, CreateTerminatorResult},
         fabric, key, tunnel,
     },
     frame::{Builder, Frame, value},
+    link::flag,
 };
-use prost::Message;
-use serde_json::json;
 
 use super::{
     built_in_links::Linked,

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use overkeep::testing::{
-    control_channel::message::{content, key},
+use serde_json::json;
+use wire::{
+    control::{content, key},
     frame::{Builder, Frame, content as common, key as common_key},
 };
-use serde_json::json;
 
 use super::{
     circuits::Scene,

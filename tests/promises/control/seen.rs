@@ -2,12 +2,12 @@
 
 use std::thread;
 
-use overkeep::testing::{
-    control_channel::message::{content, edge, fabric},
-    frame::Builder,
-};
 use prost::Message;
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{content, edge, fabric},
+    frame::Builder,
+};
 
 use super::{
     circuits::Scene,

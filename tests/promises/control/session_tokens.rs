@@ -2,18 +2,20 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::{
-    control_channel::message::{
-        content, edge,
-        model::{ChangeSet, KeyUsage, Model, PublicKey},
-    },
     entity::{FilterNames, Session},
-    frame::Builder,
     pki::{KeyKind, PublicKey as Verifying, jwt::Verifier},
     query::{Query, Window},
     store::{Candidates, ListPlan, Scope},
 };
 use prost::Message;
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{
+        content, edge,
+        model::{ChangeSet, KeyUsage, Model, PublicKey},
+    },
+    frame::Builder,
+};
 
 use super::{
     circuits::Scene,
@@ -42,7 +44,7 @@ fn a_router_can_verify_session_tokens() {
     run(async {
         let mut router = scene.router.connect(&scene.server).await;
         let hello = router.next_of(content::SERVER_HELLO).await;
-        assert!(hello.is_set(overkeep::testing::control_channel::message::key::DATA_MODEL));
+        assert!(hello.is_set(wire::control::key::DATA_MODEL));
         router.answer_hello(&hello, true).await;
         let keys = keys(&mut router).await;
         let header = token.split('.').next().unwrap();

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::{
-    built_in_router::link_message::flag,
-    control_channel::message::{content, edge},
-    frame::Builder,
-};
 use prost::Message;
+use wire::{
+    control::{content, edge},
+    frame::Builder,
+    link::flag,
+};
 
 use super::{
     built_in_links::Linked,

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use overkeep::testing::{
-    control_channel::message::{content, edge, key},
-    frame::{Builder, Frame},
-    pki::Certificate,
-};
+use overkeep::testing::pki::Certificate;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value as Json, json};
+use wire::{
+    control::{content, edge, key},
+    frame::{Builder, Frame},
+};
 
 use super::mock::{Enrolled, MockRouter, run, server};
 use crate::{harness::Key, router::scene::Member};

@@ -5,11 +5,17 @@ use std::time::{Duration, Instant};
 use overkeep::testing::{
     clock::Clock,
     config::{Config, Span},
-    control_channel::message::{content, fabric, fabric::FaultSubject, key},
-    frame::{Builder, content as common},
 };
 use prost::Message;
 use serde_json::json;
+use wire::{
+    control::{
+        content,
+        fabric::{self, FaultSubject},
+        key,
+    },
+    frame::{Builder, content as common},
+};
 
 use super::{
     circuits::Scene,

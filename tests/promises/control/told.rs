@@ -6,16 +6,16 @@ use std::{
     time::Instant,
 };
 
-use overkeep::testing::{
-    control_channel::message::{
+use prost::Message;
+use serde_json::Value as Json;
+use wire::{
+    control::{
         content, edge,
         fabric::{self, PeerState},
         key,
     },
     frame::{Builder, Frame, content as common, key as common_key},
 };
-use prost::Message;
-use serde_json::Value as Json;
 
 use super::mock::{Enrolled, MockRouter, PATIENCE};
 use crate::harness::TestServer;

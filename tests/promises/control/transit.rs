@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::{
-    built_in_router::link_message::{Acknowledgement, flag, key, kind},
-    control_channel::message::{
+use serde_json::{Value as Json, json};
+use wire::{
+    control::{
         content,
         edge::CreateTerminatorResult,
         fabric::{self, FaultSubject},
     },
     frame::{Builder, Frame, content as common, key as common_key},
+    link::{Acknowledgement, flag, key, kind},
 };
-use serde_json::{Value as Json, json};
 
 use super::{
     mock::{Enrolled, MockRouter, run, soon},

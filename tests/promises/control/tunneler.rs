@@ -1,7 +1,9 @@
 //! Routers that host and dial services themselves.
 
-use overkeep::testing::{
-    control_channel::message::{
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
         NumberedBytes, content,
         edge::CreateTerminatorResult,
         fabric::FaultSubject,
@@ -10,8 +12,6 @@ use overkeep::testing::{
     },
     frame::{Builder, Frame, content as common},
 };
-use prost::Message;
-use serde_json::json;
 
 use super::{
     circuits::Scene,

@@ -1,17 +1,17 @@
 //! Circuits over the built-in router and over remote ones at the same time: what holds for both
 //! together.
 
-use overkeep::testing::{
-    clock::Clock,
-    control_channel::message::{
+use overkeep::testing::clock::Clock;
+use prost::Message;
+use serde_json::json;
+use wire::{
+    control::{
         content,
         edge::{self, CreateTerminatorResult},
         fabric::{self, FaultSubject},
     },
     frame::{Builder, content as common, key as common_key},
 };
-use prost::Message;
-use serde_json::json;
 
 use super::{
     built_in_links::{LINK, Linked, links},

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::{
-    clock::Clock,
-    frame::{Builder, content},
-};
+use overkeep::testing::clock::Clock;
 use serde_json::json;
+use wire::frame::{Builder, content};
 
 use super::{
     scene::{Member, Scene, run, soon},

@@ -10,11 +10,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{
-    clock::Clock,
-    config::Span,
-    frame::{Builder, content},
-};
+use overkeep::testing::{clock::Clock, config::Span};
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -22,6 +18,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
+use wire::frame::{Builder, content};
 
 use super::{
     scene::{Member, run, soon},

@@ -1,8 +1,8 @@
 //! Conversations of an SDK with random changes: the router reads or refuses them, nothing panics,
 //! and other channels are served.
 
-use overkeep::testing::frame::{Builder, Frame, content};
 use tokio::io::AsyncWriteExt;
+use wire::frame::{Builder, Frame, content};
 
 use super::{
     scene::{Member, Scene, run, soon},

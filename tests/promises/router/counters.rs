@@ -1,11 +1,9 @@
 //! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
-use overkeep::testing::{
-    built_in_router::{ChannelPeer, TrafficInfo},
-    frame::Builder,
-};
+use overkeep::testing::built_in_router::{ChannelPeer, TrafficInfo};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
+use wire::frame::Builder;
 
 use super::{
     scene::{Member, Scene, run, soon},

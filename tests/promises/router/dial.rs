@@ -1,7 +1,7 @@
 //! From a Connect message to a connection, or to a refusal with its reason.
 
-use overkeep::testing::frame::{Builder, content, key as common};
 use serde_json::json;
+use wire::frame::{Builder, content, key as common};
 
 use super::{
     scene::{Member, Scene, run},

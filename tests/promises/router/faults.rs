@@ -2,12 +2,10 @@
 //! remains.
 
 use bytes::BytesMut;
-use overkeep::testing::{
-    built_in_router::ChannelPeer,
-    frame::{Builder, Frame, content, key as common},
-};
+use overkeep::testing::built_in_router::ChannelPeer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wire::frame::{Builder, Frame, content, key as common};
 
 use super::{
     scene::{Member, Scene, run, soon},

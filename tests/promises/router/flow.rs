@@ -1,6 +1,6 @@
 //! End-to-end flow control between SDKs: the router relays it if both ends support it.
 
-use overkeep::testing::frame::{Builder, Frame};
+use wire::frame::{Builder, Frame};
 
 use super::{
     scene::{Scene, run},
@@ -202,7 +202,7 @@ fn foreign_circuits_are_out_of_reach() {
             .await
             .unwrap();
         stranger
-            .ask(Builder::new(overkeep::testing::frame::content::PING).empty())
+            .ask(Builder::new(wire::frame::content::PING).empty())
             .await
             .unwrap();
         client

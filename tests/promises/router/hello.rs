@@ -1,11 +1,9 @@
 //! How a channel is opened, who may open one, and what keeps it open.
 
-use overkeep::testing::{
-    built_in_router::ChannelPeer,
-    frame::{Builder, Frame, content, key as common},
-};
+use overkeep::testing::built_in_router::ChannelPeer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wire::frame::{Builder, Frame, content, key as common};
 
 use super::{
     scene::{Member, answer, run},

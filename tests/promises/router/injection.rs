@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::frame::{Builder, Frame, content, key as common};
+use wire::frame::{Builder, Frame, content, key as common};
 
 use super::{
     scene::{Scene, run, soon},

@@ -1,7 +1,7 @@
 //! libziti 1.18 at the built-in router: it names its method of end-to-end encryption by a text, Go
 //! SDKs by one byte, and each refuses the form of the other.
 
-use overkeep::testing::frame::Builder;
+use wire::frame::Builder;
 
 use super::{
     scene::{Scene, run},

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use overkeep::testing::frame::Builder;
+use wire::frame::Builder;
 
 use super::{
     memory_bounds::{another, between, bounded},

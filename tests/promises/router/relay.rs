@@ -1,7 +1,7 @@
 //! Relaying data from one SDK to another.
 
-use overkeep::testing::frame::Builder;
 use serde_json::json;
+use wire::frame::Builder;
 
 use super::{
     scene::{Scene, run, soon},

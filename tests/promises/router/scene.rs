@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{built_in_router::ChannelPeer, frame::Frame};
+use overkeep::testing::built_in_router::ChannelPeer;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
 use tokio::{
@@ -16,6 +16,7 @@ use tokio::{
     runtime::Runtime,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use wire::frame::Frame;
 
 use super::sdk::{self, Conn, Host, Options, PATIENCE, Refused, Sdk};
 use crate::harness::{Caller, Key, TestServer, fresh, speaking};

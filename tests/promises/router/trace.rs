@@ -1,6 +1,6 @@
 //! Trace routes.
 
-use overkeep::testing::frame::Builder;
+use wire::frame::Builder;
 
 use super::{
     scene::{Scene, run, soon},

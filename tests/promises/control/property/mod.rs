@@ -8,10 +8,11 @@ use std::{
     time::Instant,
 };
 
-use overkeep::testing::{
-    clock::Clock,
-    config::Span,
-    control_channel::message::{
+use overkeep::testing::{clock::Clock, config::Span};
+use prost::Message;
+use serde_json::{Value as Json, json};
+use wire::{
+    control::{
         content,
         edge::{self, CreateTerminatorResult},
         fabric::{self, FaultSubject},
@@ -19,8 +20,6 @@ use overkeep::testing::{
     },
     frame::Builder,
 };
-use prost::Message;
-use serde_json::{Value as Json, json};
 
 use self::records::{BIND, DIAL, End, FAR, NEAR, PEOPLE, Records, SERVICES};
 use super::{
@@ -358,7 +357,7 @@ impl World {
     }
 
     /// The answer of the controller to a request of a router.
-    async fn answer(&mut self, router: usize, request: i32) -> overkeep::testing::frame::Frame {
+    async fn answer(&mut self, router: usize, request: i32) -> wire::frame::Frame {
         let began = Instant::now();
         loop {
             for router in &mut self.routers {

@@ -58,7 +58,7 @@ pub fn of_bytes_by_number(map: &[(u32, impl AsRef<[u8]>)]) -> Vec<u8> {
 }
 
 /// Encodes a map of texts to texts; an empty one is a count of 0.
-pub(crate) fn of_texts_by_text(map: &[(impl AsRef<str>, impl AsRef<str>)]) -> Vec<u8> {
+pub fn of_texts_by_text(map: &[(impl AsRef<str>, impl AsRef<str>)]) -> Vec<u8> {
     counted(map, |(key, text), to| {
         put(key.as_ref().as_bytes(), to);
         put(text.as_ref().as_bytes(), to);

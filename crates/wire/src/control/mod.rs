@@ -18,7 +18,7 @@ use std::iter;
 /// The members of an encoded message that have a length, each with its number. Nothing is copied,
 /// so that a message of many small members takes no more memory than its bytes. Ends at the first
 /// byte that begins no member.
-pub(crate) fn members(mut message: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+pub fn members(mut message: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     iter::from_fn(move || {
         loop {
             // The key of a member and a length have the same encoding.

@@ -80,7 +80,7 @@ pub struct ApiSessionUpdated {
 
 /// [`ApiSessionAdded`] and [`ApiSessionUpdated`] with API sessions that are encoded already.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct EncodedAdded {
+pub struct EncodedAdded {
     #[prost(bool, tag = "1")]
     pub is_full_state: bool,
     #[prost(bytes = "bytes", repeated, tag = "2")]
@@ -88,7 +88,7 @@ pub(crate) struct EncodedAdded {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct EncodedUpdated {
+pub struct EncodedUpdated {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub api_sessions: Vec<Bytes>,
 }

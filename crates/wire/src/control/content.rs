@@ -36,7 +36,7 @@ pub const CONNECT_EVENTS: i32 = 20415;
 
 /// Whether only edge routers send this type: it is about SDKs at a router, or about the router as a
 /// client of services.
-pub(crate) fn is_of_edge_routers(content_type: i32) -> bool {
+pub fn is_of_edge_routers(content_type: i32) -> bool {
     matches!(
         content_type,
         CLIENT_HELLO

@@ -24,8 +24,8 @@ pub use build::Builder;
 pub(crate) use head::MAGIC;
 pub use head::{FrameLimits, HEAD, Head};
 use headers::HEADER;
-pub(crate) use headers::Headers;
-pub(crate) use malformed::Malformed;
+pub use headers::Headers;
+pub use malformed::Malformed;
 
 /// Content types of every channel.
 pub mod content {
@@ -208,7 +208,7 @@ impl Frame {
 
     /// Sets a header of 4 bytes: in place if the message has one, otherwise as an additional
     /// header. Does nothing for a header of another length.
-    pub(crate) fn put_u32(&mut self, key: i32, value: u32) {
+    pub fn put_u32(&mut self, key: i32, value: u32) {
         if self.set_u32(key, value) || self.header(key).is_some() {
             return;
         }
@@ -234,7 +234,7 @@ impl Frame {
     /// Drops the headers for which `keeps` does not hold, given their key and value. Moves the rest
     /// to a buffer of its length, so that what is dropped takes no memory; the body is copied as
     /// far as it is present.
-    pub(crate) fn retain_headers(&mut self, keeps: impl Fn(i32, &[u8]) -> bool) {
+    pub fn retain_headers(&mut self, keeps: impl Fn(i32, &[u8]) -> bool) {
         if self.headers().all(|(key, value)| keeps(key, value)) {
             return;
         }
@@ -252,7 +252,7 @@ impl Frame {
 
     /// The same message, as the answer to the one with this sequence.
     #[must_use]
-    pub(crate) fn with_reply_for(mut self, sequence: i32) -> Self {
+    pub fn with_reply_for(mut self, sequence: i32) -> Self {
         self.put_u32(key::REPLY_FOR, sequence.cast_unsigned());
         self
     }
