@@ -1,0 +1,29 @@
+//! Behaviour that clients depend on and that is easily overlooked: blanks, nulls, and the order of
+//! errors.
+
+mod requests;
+mod values;
+
+use overkeep::testing::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::Config,
+    controller,
+    entity::{ExternalJwtSigner, Id, PostureCheck, Record},
+    store::{decode, encode},
+};
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::{
+    Authority, Base, Caller, PASSWORD, TestServer, fresh, shared, stores, trusting,
+};
+
+fn admin() -> &'static Caller {
+    &shared().admin
+}
+
+/// A member of the record at a path.
+fn member(path: &str, name: &str) -> Json {
+    admin().get(path).expect(200).data()[name].clone()
+}
