@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = "overkeep"    # the root package
 PRETTIER = "prettier@3.6.2"
 SCRIPTS = (".js", ".mjs", ".css")
 # Files of the root package that decide what its library is. Others, such as documents, are only read by tests.
@@ -138,10 +139,10 @@ def commands(chosen):
         yield "clippy of crates", ["cargo", "clippy", "--locked", *named, "--all-targets", "--", "-D", "warnings"]
         yield "tests of crates", ["cargo", "test", "--locked", *named, "--lib", "--tests"]
     if chosen.root:
-        yield "clippy", ["cargo", "clippy", "--locked", "--lib", "--bin", "overkeep", "--", "-D", "warnings"]
-        yield "tests beside the code", ["cargo", "test", "--locked", "--lib"]
+        yield "clippy", ["cargo", "clippy", "--locked", "-p", PROGRAM, "--lib", "--bins", "--", "-D", "warnings"]
+        yield "tests beside the code", ["cargo", "test", "--locked", "-p", PROGRAM, "--lib"]
     if chosen.filters:
-        yield "integration tests", ["cargo", "test", "--locked", "--test", "promises", "--", *chosen.filters]
+        yield "integration tests", ["cargo", "test", "--locked", "-p", PROGRAM, "--test", "promises", "--", *chosen.filters]
 
 
 def main():
