@@ -230,7 +230,7 @@ fn syntax_errors_come_first() {
 fn tags_hold_scalars_only() {
     let mut all = Differences::default();
     for operation in operations() {
-        // The members of an authenticator are validated after the rest of it (`conflicts.rs`).
+        // The members of an authenticator are validated after the rest of it (`conflicts/mod.rs`).
         let Some(schema) = operation
             .schema()
             .filter(|_| operation.row.path != "/authenticators")

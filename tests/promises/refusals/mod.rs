@@ -3,7 +3,7 @@
 //! expected errors are listed here.
 //!
 //! Errors that depend on records (names that are taken, ids that do not exist) are in
-//! `conflicts.rs`.
+//! `conflicts/mod.rs`.
 
 mod bodies;
 mod requests;
