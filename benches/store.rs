@@ -28,9 +28,9 @@ use overkeep::testing::{
         Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup,
     },
     error::Result,
-    query::{Query, Type, Window},
     store::{KindEntry, ListPlan, Progress, Scope, Store, encode},
 };
+use query::{Query, Type, Window};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 

@@ -55,7 +55,6 @@ mod outbound;
 mod pki;
 mod posture;
 mod priority;
-mod query;
 mod schema;
 mod store;
 pub mod testing;

@@ -101,12 +101,6 @@ pub mod posture {
         Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation,
     };
 }
-pub mod query {
-    pub use crate::query::{
-        FilterFault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT,
-        Parameter, Query, Sort, Symbol, Type, Value, Vocabulary, Window, compare, parse_sort,
-    };
-}
 pub mod store {
     pub use crate::store::{
         Cache, Candidates, DeleteRule, DependencyRecorder, Event, HistoryAnchor, IndexCode,

@@ -4,6 +4,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use query::literal;
 use serde_json::Value as Json;
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     admin_socket::{Command, Outcome, verified_lines},
     maintenance::offline,
-    query::literal,
     store::HistoryAnchor,
 };
 

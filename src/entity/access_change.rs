@@ -3,10 +3,9 @@
 //!
 //! Not here: how it is computed (`access/`).
 
+use query::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::query::Value;
 
 /// A number of pairs: who may use, and what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

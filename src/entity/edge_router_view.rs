@@ -1,5 +1,6 @@
 //! The facts of edge routers, and an edge router as administrators see it.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -8,10 +9,7 @@ use super::{
     edge_router::{Common, State},
     router_enrollment::RouterEnrollment,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// An edge router in responses to administrators.
 #[derive(Serialize, JsonSchema)]

@@ -1,8 +1,9 @@
 //! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list
 //! accepts in filters: `filter_names.rs`.
 
+use query::{Type, Value};
+
 use super::{kind::Stateful, lookup::Lookup, record::Record};
-use crate::query::{Type, Value};
 
 /// How the store finds records by a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 
 use std::marker::PhantomData;
 
+use query::{FilterTarget, Symbol, Type, Value, Vocabulary};
+
 use super::{
     entity_trait::Entity,
     field::{Field, FieldAccess},
     lookup::Lookup,
     record::Record,
 };
-use crate::query::{FilterTarget, Symbol, Type, Value, Vocabulary};
 
 /// The fields that every stored kind has, in the order of their symbols; a kind's own fields
 /// follow.

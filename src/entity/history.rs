@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use query::{FilterTarget, Symbol, Type, Value, Vocabulary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -20,7 +21,6 @@ use super::{
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
-    query::{FilterTarget, Symbol, Type, Value, Vocabulary},
 };
 
 /// Replaces a secret, so that a row still shows that it changed.

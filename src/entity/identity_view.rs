@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use super::{
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
-    query::Type,
 };
 
 /// An identity in responses.

@@ -1,9 +1,8 @@
 //! Types that several kinds of policies share.
 
+use query::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::query::Value;
 
 /// How the attributes of a role list match a record: it has all of them (`AllOf`) or at least one
 /// (`AnyOf`). A record listed by its id matches either way.

@@ -1,15 +1,14 @@
 //! References: which records of other kinds a record names, and what their deletion does to it. How
 //! a kind declares its references: `reference_to.rs`.
 
+use query::{FilterTarget, Vocabulary};
+
 use super::{
     kind::{Kind, Stateful},
     lookup::Lookup,
     record::Record,
 };
-use crate::{
-    error::Result,
-    query::{FilterTarget, Vocabulary},
-};
+use crate::error::Result;
 
 /// What the deletion of a record does to a record that refers to it.
 pub enum OnDelete<E: Stateful> {

@@ -1,6 +1,8 @@
 //! How a kind declares that its records refer to records of another kind. A reference holds what
 //! filters and the search for tombstones need from the other kind.
 
+use query::{FilterTarget, Vocabulary};
+
 use super::{
     entity_trait::Entity,
     filter_names::{FilterNames, RecordTarget},
@@ -9,10 +11,7 @@ use super::{
     reference::{IdPath, OnDelete, Reference},
     typed_lookup::TypedLookup,
 };
-use crate::{
-    error::Result,
-    query::{FilterTarget, Vocabulary},
-};
+use crate::error::Result;
 
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
+use query::Value;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -12,10 +13,7 @@ use super::{
     record::{Id, Record},
     typed_lookup::TypedLookup,
 };
-use crate::{
-    error::{Error, Result},
-    query::Value,
-};
+use crate::error::{Error, Result};
 
 /// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` in JSON
 /// is the empty set.

@@ -7,8 +7,10 @@
 
 use std::borrow::Cow;
 
+use query::Value;
+
 use super::{entity_trait::Entity, lookup::Lookup, record::Record, reference::OnDelete};
-use crate::{error::Result, query::Value};
+use crate::error::Result;
 
 /// Whether a stored record still exists: neither it nor a record that it depends on is under a
 /// tombstone.

@@ -1,5 +1,6 @@
 //! The facts of transit routers, and a transit router as administrators see it.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,10 +8,7 @@ use super::{
     EdgeRouter, Entity, Field, Kind, Lookup, Record, TransitRouter, edge_router::State,
     router_enrollment::RouterEnrollment,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// A router in responses to administrators.
 #[derive(Serialize, JsonSchema)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use query::Value;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value as Json};
@@ -10,7 +11,6 @@ use super::amount::Amount;
 use crate::{
     error::{Error, Result},
     pki::Certificate,
-    query::Value,
     schema,
 };
 

@@ -1,5 +1,6 @@
 //! The envelope of every JSON answer: `data` and `meta`.
 
+use query::Window;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,7 +8,6 @@ use crate::{
     clock::Timestamp,
     entity::{Entity, HalLinks, Id, Lookup, Record, Tags},
     error::Result,
-    query::Window,
 };
 
 /// The version in the `meta` of every answer.

@@ -1,12 +1,12 @@
 //! The query parameters of lists.
 
+use query::{Vocabulary, Window};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     entity::{Entity, FilterNames},
     error::{Error, Result},
-    query::{self, Vocabulary, Window},
 };
 
 /// The parameters of a list.

@@ -11,12 +11,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use query::Value;
 use ring::digest::{SHA256, digest};
 
-use crate::{
-    entity::{Entity, Index, Kind, Record},
-    query::Value,
-};
+use crate::entity::{Entity, Index, Kind, Record};
 
 /// The prefix of a field's keys.
 pub type IndexCode = [u8; CODE];

@@ -21,7 +21,6 @@ const LAYERS: [&[&str]; 13] = [
         "metrics",
         "pki",
         "priority",
-        "query",
     ],
     &["config", "logging", "outbound", "schema"],
     &["entity"],
@@ -431,9 +430,9 @@ fn each_claim_finds_its_fault() {
         ),
         (
             lowest_modules_that_use_others,
-            "src/query/new.rs",
+            "src/clock/new.rs",
             "//! A\nuse crate::pki::Name;",
-            "query uses pki in src/query/new.rs",
+            "clock uses pki in src/clock/new.rs",
         ),
         (
             cycles_of_modules,

@@ -20,9 +20,9 @@ use overkeep::testing::{
     },
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
-    query::Type,
     store::{IndexCode, KindEntry, Progress, Report, Store, Unreadable, encode, index_code},
 };
+use query::Type;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;

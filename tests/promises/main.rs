@@ -78,7 +78,6 @@ mod posture_restarts;
 mod power_loss;
 mod preview;
 mod put_back;
-mod query;
 mod recorded_frames;
 mod recorded_tools;
 mod refusal_order;

@@ -20,13 +20,13 @@ use overkeep::testing::{
         Reference, Roles, SpecEncoding, Stateful, Stored, TypedLookup,
     },
     error::{Error, Result},
-    query::{Query, Type, Value, Window},
     store::{
         Cache, Candidates, DependencyRecorder, Event, KindEntry, ListPlan, NEWEST, OpenError,
         Options, Phase, Progress, Read, Report, Scope, Store, Tx, decode, encode,
     },
 };
 use proptest::{collection::vec, prelude::*};
+use query::{FilterTarget, Query, Sort, Type, Value, Window, compare};
 use redb::{
     Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend,
 };
@@ -37,6 +37,9 @@ use crate::{
     harness::{Rng, stores},
     simulated_disk::{DiskFault, SimulatedDisk},
 };
+
+#[path = "../../crates/query/tests/language/lists/order.rs"]
+mod order;
 
 /// A kind that others refer to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -1084,7 +1087,7 @@ proptest! {
         store.read(|tx| {
             let seen = |record| overkeep::testing::entity::RecordTarget { record, lookup: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
-            naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
+            naive.sort_by(|a, b| order::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
             let page = ListPlan::<Task>::of(query.clone(), Window { limit, offset }, scope).page(tx)?;
             assert_eq!(page.records.into_iter().map(|task| task.id).collect::<Vec<_>>(), expected);

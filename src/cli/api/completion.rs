@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use query::literal;
 use serde_json::Value as Json;
 
 use super::{
@@ -14,9 +15,7 @@ use super::{
     request::ApiRequest,
     transport::{Transport, reach},
 };
-use crate::{
-    admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in, query::literal,
-};
+use crate::{admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use query::literal;
 use serde_json::Value as Json;
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::cli::failure::CommandError;
 use crate::entity::{kebab, singular};
-use crate::query::literal;
 
 /// Ids that were looked up, by path and name.
 pub(crate) struct NameLookup<'a> {

@@ -4,17 +4,14 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::{Type, Value};
 
 use crate::entity::{
     Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner,
     Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored,
     TypedLookup, auth_policy::Secondary, kind::unreadable,
 };
-use crate::{
-    clock::Timestamp,
-    error::Result,
-    query::{Type, Value},
-};
+use crate::{clock::Timestamp, error::Result};
 
 /// The authenticator id of a session that was opened by a claim in the certificate of a third-party
 /// authority.

@@ -2,15 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     Entity, ExternalJwtSigner, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful,
     TypedLookup,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// The shortest password that any policy allows, in characters.
 const MIN_PASSWORD_LENGTH: i64 = 5;

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     Amount, Entity, ExternalIdClaim, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful,
@@ -9,11 +10,7 @@ use crate::entity::{
     unmatchable::Unmatchable,
     value::other_certificate,
 };
-use crate::{
-    error::{Error, Result},
-    pki::{self, Certificate},
-    query::Type,
-};
+use crate::{error::{Error, Result}, pki::{self, Certificate}};
 
 /// The default name format of identities that enroll automatically.
 const NAME_FORMAT: &str = "[caName]-[commonName]";

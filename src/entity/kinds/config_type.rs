@@ -2,13 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::{Type, Value};
 
 use crate::entity::{Document, Entity, Field, Kind, Lookup, Record, Stateful};
-use crate::{
-    error::{Error, Result},
-    query::{Type, Value},
-    schema::Checker,
-};
+use crate::{error::{Error, Result}, schema::Checker};
 
 /// A name under which services carry settings, and a JSON schema for the settings.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

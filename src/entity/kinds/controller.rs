@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::{Type, Value};
 
 use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful, value::other_certificate};
-use crate::{
-    clock::Timestamp,
-    error::Result,
-    query::{Type, Value},
-};
+use crate::{clock::Timestamp, error::Result};
 
 /// A member of a group of controllers. Requests do not write it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

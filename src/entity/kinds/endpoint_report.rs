@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,
 };
-use crate::{clock::Timestamp, error::Result, query::Type};
+use crate::{clock::Timestamp, error::Result};
 
 /// The reports of one API session, whose id the record has. Requests do not write it directly.
 /// There is no `Debug`, because the values are nobody's business but the administrators'.

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     Ca, EdgeRouter, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record,
     Reference, Stateful, TransitRouter, TypedLookup, authenticator::check_username,
 };
-use crate::{clock::Timestamp, error::Result, query::Type};
+use crate::{clock::Timestamp, error::Result};
 
 /// An unused one-time token. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference,
     Stateful, Stored, kind::unreadable,
 };
-use crate::{error::Result, query::Type};
+use crate::error::Result;
 
 /// The second factor of one identity. Requests do not write it directly.
 #[derive(Clone, Serialize, Deserialize)]

@@ -3,16 +3,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::{Type, Value};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
 use crate::entity::{
     Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored,
     VersionRange, kind::unreadable, unmatchable::Unmatchable,
 };
-use crate::{
-    error::{Error, Result},
-    query::{Type, Value},
-};
+use crate::error::{Error, Result};
 
 /// A requirement on endpoints. The members besides `name` and `roleAttributes` depend on `typeId`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -2,15 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     EdgeRouter, Entity, Field, IdPath, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles,
     Semantic, Service, Stateful,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// Lets services be reached over edge routers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -3,15 +3,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, PolicyType, PostureCheck,
     Record, Reference, Roles, Semantic, Service, Stateful,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// Grants identities the right to use services, as long as their posture checks pass.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, PolicyType,
     Record, Reference, Service, ServicePolicy, Stateful, TypedLookup,
 };
-use crate::{error::Result, pki::jwt::claimed_id, query::Type};
+use crate::{error::Result, pki::jwt::claimed_id};
 
 /// The right of one API session to dial or bind one service. Requests do not write it directly, and
 /// it has no `Debug`.

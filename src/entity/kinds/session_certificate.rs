@@ -3,12 +3,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,
     value::other_certificate,
 };
-use crate::{clock::Timestamp, error::Result, query::Type};
+use crate::{clock::Timestamp, error::Result};
 
 /// A certificate that was issued to the holder of an API session. Requests do not write it
 /// directly.

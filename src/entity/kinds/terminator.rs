@@ -3,15 +3,13 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use query::Type;
 
 use crate::entity::{
     EdgeRouter, Entity, EntityRef, Field, Id, Kind, Logged, Lookup, OnDelete, Precedence, Record,
     Reference, Service, Stateful, TransitRouter, TypedLookup,
 };
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use crate::error::{Error, Result};
 
 /// One way to reach a service: an address behind a router. It holds a secret and has no `Debug`.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ use std::{
     ops::{Bound, ControlFlow},
 };
 
+use query::{Query, Window};
 use serde::Deserialize;
 
 use super::{
@@ -23,7 +24,6 @@ use crate::store::tx::{
 use crate::{
     entity::{HistoryClass, HistoryRow},
     error::Result,
-    query::{Query, Window},
 };
 
 /// The rows that are read of a class at a time, and their bytes.

@@ -1,10 +1,9 @@
 //! The results of a list: a page of records, ids stored compactly, and which matches are on the
 //! page.
 
-use crate::{
-    entity::{Entity, Record},
-    query::Window,
-};
+use query::Window;
+
+use crate::entity::{Entity, Record};
 
 /// A part of a list.
 #[derive(Clone)]

@@ -3,6 +3,8 @@
 
 use std::{collections::BinaryHeap, ops::Bound};
 
+use query::{FilterTarget, Predicate, Sort, Symbol, Value, Window};
+
 use super::ids::{Ids, ended, max_collected, shown};
 use crate::store::{
     index,
@@ -14,7 +16,6 @@ use crate::store::{
 use crate::{
     entity::{Entity, Index, field_of, is_id},
     error::{Error, Result},
-    query::{FilterTarget, Predicate, Sort, Symbol, Value, Window},
 };
 
 /// A scan over the index of a field that every record has, and the order of the list.

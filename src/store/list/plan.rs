@@ -13,6 +13,8 @@ use std::{
     ops::ControlFlow,
 };
 
+use query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window};
+
 use super::{
     ids::{IdPage, Ids, ended, max_collected, shown},
     index_scan::IndexScan,
@@ -25,7 +27,6 @@ use crate::store::tx::{
 use crate::{
     entity::{Entity, Index, Lookup, Record, RecordTarget, field_of, is_id, tombstone},
     error::Result,
-    query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window},
 };
 
 /// The records that a list is made from, before its filter.

@@ -5,7 +5,7 @@ use std::{
     cmp::Ordering,
 };
 
-use crate::query::{FilterTarget, Sort, Value, compare};
+use query::{FilterTarget, Sort, Value, compare};
 
 /// The values that a record is sorted by, and its id.
 pub(crate) struct SortKey {

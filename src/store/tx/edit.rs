@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use query::Value;
+
 use crate::{
     entity::{Entity, Field, HistoryEntry, Index, Kind, Lookup, Record},
     error::{Error, Result},
-    query::Value,
     store::{
         codec,
         event::Event,

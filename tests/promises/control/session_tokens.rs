@@ -4,10 +4,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::{
     entity::{FilterNames, Session},
     pki::{KeyKind, PublicKey as Verifying, jwt::Verifier},
-    query::{Query, Window},
     store::{Candidates, ListPlan, Scope},
 };
 use prost::Message;
+use query::{Query, Window};
 use serde_json::{Value as Json, json};
 use wire::{
     control::{

@@ -14,7 +14,6 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     entity::{Action, Author, HistoryClass, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
-    query::{Query, Window},
     store::{HistoryAnchor, Options, Progress, Retention, Store},
 };
 
@@ -22,6 +21,7 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use serde_json::{Value as Json, json};
 
+use query::{Query, Window};
 use tempfile::TempDir;
 
 use crate::{

@@ -15,7 +15,6 @@ use overkeep::testing::{
         Action, ApiSession, Author, HistoryClass, HistoryRow, Id, Identity, Record, Service,
         builtin, history::HistoryWords,
     },
-    query::{Query, Window},
     store::{HistoryAnchor, Options, Progress, Retention, Store, Tx},
 };
 
@@ -25,6 +24,7 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use serde_json::{Value as Json, json};
 
+use query::{Query, Window};
 use tempfile::TempDir;
 
 use crate::{

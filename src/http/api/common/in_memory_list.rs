@@ -4,6 +4,7 @@
 //! Invariant: at most one entry is in memory at a time, besides the ids and sort keys of the
 //! matching entries.
 
+use query::{FilterTarget, Sort, Symbol, Type, Value, Vocabulary, compare};
 use serde::Serialize;
 
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
         list_part::Part,
         listing::Listing,
     },
-    query::{FilterTarget, Sort, Symbol, Type, Value, Vocabulary, compare},
     store::{Ids, Read},
 };
 

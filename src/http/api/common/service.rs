@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use query::Window;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,7 +24,6 @@ use crate::{
         list_part::Part,
     },
     posture::{Evidence, PostureEvaluator},
-    query::Window,
     store::{Ids, Read},
 };
 

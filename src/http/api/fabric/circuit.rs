@@ -1,5 +1,6 @@
 //! The open circuits.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +20,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    query::{Type, Value},
     store::Read,
 };
 

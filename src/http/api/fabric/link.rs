@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,7 +19,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    query::{Type, Value},
     store::Read,
 };
 

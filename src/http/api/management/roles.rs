@@ -1,5 +1,7 @@
 //! Lists of the role attributes in use. Entries are plain texts; filters call them `id`.
 
+use query::{Symbol, Type, Value, Vocabulary, Window};
+
 use crate::{
     access::PolicyEntityKind,
     error::{Error, Result},
@@ -10,7 +12,6 @@ use crate::{
         list_body::{StreamedList, joined_here},
         listing::Listing,
     },
-    query::{self, Symbol, Type, Value, Vocabulary, Window},
     store::Ids,
 };
 

@@ -1,5 +1,6 @@
 //! Channels: connections of SDKs to the built-in router.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +16,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    query::{Type, Value},
     store::Read,
 };
 

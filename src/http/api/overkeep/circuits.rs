@@ -1,6 +1,7 @@
 //! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each
 //! direction.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,7 +22,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    query::{Type, Value},
     store::Read,
 };
 

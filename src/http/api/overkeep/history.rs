@@ -1,5 +1,7 @@
 //! The history: what happened, and who did it.
 
+use query::{MAX_LIMIT, Window};
+
 use crate::{
     entity::{HistoryRow, history::HistoryWords},
     error::{Error, Result},
@@ -10,7 +12,6 @@ use crate::{
         list_body::{StreamedList, joined},
         listing::Listing,
     },
-    query::{MAX_LIMIT, Window},
     store::{Ids, Read},
 };
 

@@ -1,5 +1,6 @@
 //! Who hosts each service, since when nobody does, and which dials failed.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    query::{Type, Value},
     store::Read,
 };
 

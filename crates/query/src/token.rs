@@ -288,7 +288,7 @@ fn unescape(text: &str) -> String {
 
 /// A text as a literal. A backslash is written by its number, because the recorded order of escapes
 /// reads `\\n` as a newline.
-pub(crate) fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     let mut written = String::from('"');
     for letter in text.chars() {
         match letter {

@@ -80,7 +80,7 @@ pub struct IndexableCondition<'q> {
 
 impl Predicate {
     /// Whether it holds for every record and reads no value of a record.
-    pub(crate) fn lets_all_through(&self) -> bool {
+    pub fn lets_all_through(&self) -> bool {
         struct Probe(Cell<bool>);
         impl FilterTarget for Probe {
             fn value(&self, _: &Symbol) -> Value<'_> {
@@ -114,7 +114,7 @@ impl Predicate {
     }
 
     /// The symbols that the predicate reads, without those of subqueries.
-    pub(crate) fn symbols(&self) -> Vec<&Symbol> {
+    pub fn symbols(&self) -> Vec<&Symbol> {
         self.steps
             .iter()
             .flat_map(|step| step.test.symbols())

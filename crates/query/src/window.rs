@@ -38,7 +38,7 @@ impl Window {
 
     /// The same window without content, which still shows the offset that was asked for.
     #[must_use]
-    pub(crate) fn emptied(self) -> Window {
+    pub fn emptied(self) -> Window {
         Window {
             limit: Some(0),
             ..self

@@ -12,6 +12,8 @@
 //! evaluated and dropped on a small stack: names and types are checked, and nesting is at most
 //! [`MAX_DEPTH`] levels.
 
+#![warn(unreachable_pub)]
+
 mod check;
 mod fault;
 mod filter_target;
@@ -28,7 +30,7 @@ pub use filter_target::{FilterTarget, Symbol, Vocabulary};
 pub use page::{Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
 pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};
 pub use predicate::Query;
-pub(crate) use predicate::{IndexableCondition, Predicate};
-pub(crate) use token::literal;
+pub use predicate::{IndexableCondition, Predicate};
+pub use token::literal;
 pub use value::{Type, Value, compare};
 pub use window::Window;
