@@ -12,6 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use pki::{Certificate, Keystore};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +26,6 @@ use crate::{
     error::Result,
     maintenance::{OverdueSnapshot, overdue},
     metrics::{Gauges, KindLabel},
-    pki::{Certificate, Keystore},
     store::{Progress, Read, Store},
 };
 

@@ -52,7 +52,6 @@ mod maintenance;
 mod metrics;
 mod online;
 mod outbound;
-mod pki;
 mod posture;
 mod priority;
 mod schema;

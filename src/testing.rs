@@ -87,15 +87,6 @@ pub mod maintenance {
 pub mod built_in_router {
     pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo};
 }
-pub mod pki {
-    pub use crate::pki::{
-        AlternativeNames, Authority, Certificate, CertificateAndKey, CertificatePurpose, Csr,
-        Derivation, Error, Files, KeyKind, KeyedCertificate, Keystore, LeafDates, Material,
-        Passphrase, PrivateKey, PublicJwk, PublicKey, Result, Seal, ServerVerifier, Validity,
-        Verification, Verifiers, bundle_pem, certificates_only, certificates_only_base64,
-        chain_pem, jwt, tls,
-    };
-}
 pub mod posture {
     pub use crate::posture::{
         Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation,

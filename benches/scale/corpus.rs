@@ -19,9 +19,9 @@ use overkeep::testing::{
         PostureCheck, PostureRequirement, Record, Roles, Semantic, Service,
         ServiceEdgeRouterPolicy, ServicePolicy,
     },
-    pki::{AlternativeNames, Csr, Validity},
     store::{Store, encode},
 };
+use pki::{AlternativeNames, Csr, Validity};
 
 use super::{client::Credentials, dice::Dice, stores};
 

@@ -17,6 +17,7 @@ pub mod socket;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 pub use command::{Command, Outcome};
+use pki::{Adoption, Certificate, Role};
 use report::unusable_lines;
 pub(crate) use report::{copied, describe, found, verified_lines};
 
@@ -31,7 +32,6 @@ use crate::{
     hidden_text,
     hosting::Hosting,
     maintenance::{Maintenance, Work},
-    pki::{Adoption, Certificate, Role},
     posture::Posture,
     store::{Progress, Read, Store},
 };

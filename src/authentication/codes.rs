@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use pki::{self, Seal};
 use serde::{Deserialize, Serialize};
 use totp_rs::{Builder, Secret, Totp};
 
@@ -15,7 +16,6 @@ use crate::{
         mfa::{CodePurpose, UsedCode},
     },
     error::{Error, Refusal, Result},
-    pki::{self, Seal},
 };
 
 /// The issuer that an authenticator app shows.

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pki::{Verifiers, jwt::Verifier};
 use tokio::{sync::Semaphore, task::JoinHandle};
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     entity::{ExternalJwtSigner, Record, signer_url::SignerUrl},
     error::{Error, Result},
     outbound::HttpClient,
-    pki::{Verifiers, jwt::Verifier},
 };
 
 /// Seconds in `retry-after` when too many requests wait.

@@ -1,5 +1,6 @@
 //! Logging in: a credential is checked and a session opened.
 
+use pki::{Certificate, Keystore};
 use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
@@ -16,7 +17,6 @@ use crate::{
     },
     error::{Error, Result},
     hidden_text,
-    pki::{Certificate, Keystore},
     store::{Read, Store},
 };
 

@@ -1,9 +1,10 @@
 //! The client certificates that prove an API session on an SDK's channel to a router.
 
+use pki::Certificate;
+
 use crate::{
     entity::{ApiSession, Authenticator, Record, SessionCertificate, TypedLookup},
     error::Result,
-    pki::Certificate,
     store::Read,
 };
 

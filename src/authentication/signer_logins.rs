@@ -16,6 +16,7 @@ use std::{
 };
 
 use data_encoding::BASE64URL_NOPAD;
+use pki::{self, jwt::claimed_nonce};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -29,7 +30,6 @@ use crate::{
     },
     error::{Error, Result},
     outbound::{HttpAnswer, HttpClient},
-    pki::{self, jwt::claimed_nonce},
 };
 
 /// At most this many log-ins wait for their code.

@@ -3,6 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pki::{
+    Certificate,
+    jwt::{Claimed, Verifier},
+};
 use serde_json::{Map, Value as Json};
 
 use super::{Caller, key_sets::KeySets, login::Principal};
@@ -12,10 +16,6 @@ use crate::{
     entity::{ExternalJwtSigner, Id, Identity, LoginBasis, Record},
     error::{Error, Result},
     hidden_text,
-    pki::{
-        Certificate,
-        jwt::{Claimed, Verifier},
-    },
     store::{Read, Store},
 };
 

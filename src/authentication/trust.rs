@@ -1,9 +1,10 @@
 //! Trusted certificate authorities: this controller's own, and verified third-party ones.
 
+use pki::{Certificate, CertificatePurpose, Keystore, LeafDates, Verification};
+
 use crate::{
     entity::{Ca, Record},
     error::Result,
-    pki::{Certificate, CertificatePurpose, Keystore, LeafDates, Verification},
     store::Read,
 };
 

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use pki::Certificate;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 use wire::{
@@ -26,7 +27,6 @@ use crate::{
     entity::VersionInfo,
     error::Result,
     logging::may_log,
-    pki::Certificate,
 };
 
 /// The maximum number of characters of the hello's text that are kept.

@@ -2,8 +2,8 @@
 //! services, and it relays their data.
 //!
 //! Not here: sockets and TLS (`listener/`), rights (`access/`, `posture/`), the encoding of
-//! messages (`frame/`), the registry of connected routers and identities (`online.rs`, which is
-//! updated from here).
+//! messages (the crate `wire`), the registry of connected routers and identities (`online.rs`, which
+//! is updated from here).
 //!
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
 //! reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;

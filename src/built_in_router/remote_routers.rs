@@ -3,11 +3,10 @@
 
 use std::{pin::Pin, time::Duration};
 
+use pki::Certificate;
+
 use super::{message::RequestFailure, select::Weight};
-use crate::{
-    entity::{ApiSession, Id, Record, Session},
-    pki::Certificate,
-};
+use crate::entity::{ApiSession, Id, Record, Session};
 
 /// A dial of an SDK at the built-in router to a host at another router.
 pub(crate) struct RemoteDial {

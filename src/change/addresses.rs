@@ -7,6 +7,7 @@
 //! an address counts for that address. Invariant: there is a period for each time that the first
 //! address changed.
 
+use pki::{BACKDATE, Certificate};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
     config::Address,
     entity::{Authenticator, Credential, EdgeRouter, Record},
     error::{Error, Result},
-    pki::{BACKDATE, Certificate},
     store::{Read, Store},
 };
 use std::collections::HashMap;

@@ -1,13 +1,13 @@
 //! Third-party certificate authorities: what is read from the certificate, and the proof that its
 //! owner holds the key.
 
+use pki::{self, Certificate, CertificatePurpose, LeafDates, Verification};
 use uuid::Uuid;
 
 use super::{Change, Lifecycle};
 use crate::{
     entity::{Ca, Id, Record, TypedLookup},
     error::{Error, Refusal, Result},
-    pki::{self, Certificate, CertificatePurpose, LeafDates, Verification},
 };
 
 impl Lifecycle for Ca {

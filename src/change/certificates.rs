@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pki::{self, Adoption, AlternativeNames, Files, Keystore, Material, Next, Role, jwt::Claimed};
 use zeroize::Zeroizing;
 
 use super::{
@@ -16,7 +17,6 @@ use crate::{
     config::Address,
     entity::{Enrollment, Record},
     error::{Error, Result},
-    pki::{self, Adoption, AlternativeNames, Files, Keystore, Material, Next, Role, jwt::Claimed},
     store::{Read, Store, Tx},
 };
 

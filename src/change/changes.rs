@@ -3,11 +3,12 @@
 
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
+use pki::Keystore;
+
 use crate::{
     clock::Timestamp,
     entity::{AmountLimit, Author, Id, Identity, TypedLookup},
     error::Result,
-    pki::Keystore,
     store::{Event, Read, Store, Tx},
 };
 

@@ -1,5 +1,6 @@
 //! Issuing enrollments: a one-time token, and the signed JWT that carries it to a client.
 
+use pki::jwt::Claimed;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -8,7 +9,6 @@ use crate::{
     clock::Timestamp,
     entity::{Enrollment, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
-    pki::jwt::Claimed,
 };
 
 impl Lifecycle for Enrollment {

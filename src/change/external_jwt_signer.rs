@@ -1,6 +1,8 @@
 //! External JWT signers: the certificate details shown are read from the certificate, and the API
 //! sessions of a signer end when it is disabled or deleted.
 
+use pki::Certificate;
+
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
@@ -10,7 +12,6 @@ use crate::{
         signer_url::{SignerUrl, USER_INFO, holds_user_info},
     },
     error::{Error, Refusal, Result},
-    pki::Certificate,
 };
 
 impl Lifecycle for ExternalJwtSigner {

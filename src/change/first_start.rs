@@ -1,6 +1,7 @@
 //! The first start: the content of a new file, and the repair if that start ended before the
 //! administrator's password was shown.
 
+use pki::{AlternativeNames, Material, Seal};
 use zeroize::Zeroizing;
 
 use super::{
@@ -16,7 +17,6 @@ use crate::{
         builtin::{self, Shipped},
     },
     error::{Error, Result},
-    pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},
 };
 

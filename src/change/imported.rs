@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use pki::{Certificate, Name};
+
 use super::{
     Change,
     authenticator::{NewAuthenticator, add_as},
@@ -15,7 +17,6 @@ use crate::{
         Tags, TransitRouter, TypedLookup, edge_router, enrollment::Method, identity::Override,
     },
     error::{Error, Result},
-    pki::{Certificate, Name},
 };
 
 /// The state of an identity that requests cannot write.

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
+use pki::{self, Derivation, Passphrase, Seal};
 use zeroize::Zeroizing;
 
 use crate::{
     error::{Error, Result},
-    pki::{self, Derivation, Passphrase, Seal},
     store::{Read, Reader, Tx},
 };
 

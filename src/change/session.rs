@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pki::jwt::Claimed;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -10,7 +11,6 @@ use crate::{
     clock::Timestamp,
     entity::{Id, Record, Session},
     error::{Error, Result},
-    pki::jwt::Claimed,
 };
 
 /// The validity of a token. Routers check the validity with their own clocks. The controller

@@ -1,12 +1,13 @@
 //! Session certificates: stored when they are issued or used to log in, deleted when they have
 //! expired.
 
+use pki::Certificate;
+
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Record, SessionCertificate, TypedLookup},
     error::{Error, Result},
-    pki::Certificate,
 };
 
 /// Makes a certificate valid at edge routers for the lifetime of an API session. Expired ones of

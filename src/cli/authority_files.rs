@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pki::{secret_of, text_of};
 
 use super::failure::CommandError;
-use crate::{
-    admin_socket::Command,
-    pki::{secret_of, text_of},
-};
+use crate::admin_socket::Command;
 
 /// The files of the authority of another controller, all PEM; all of them or none.
 #[derive(Args, Clone, Debug)]

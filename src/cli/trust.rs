@@ -9,11 +9,11 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use data_encoding::HEXUPPER;
+use pki::{Certificate, text_of};
 use ring::digest::{SHA256, digest};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{api::https::Patience, failure::CommandError};
-use crate::pki::{Certificate, text_of};
 
 /// The maximum bytes of the answer with the authorities, and of a typed line.
 const MAX_LENGTH: u64 = 256 << 10;

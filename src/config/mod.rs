@@ -25,9 +25,8 @@ pub(crate) use secret_file::{passphrase, password};
 pub(crate) use value::InvalidValue;
 pub use value::{Address, Span};
 
+use pki::Passphrase;
 use zeroize::Zeroizing;
-
-use crate::pki::Passphrase;
 
 /// The whole configuration of a controller. Relative paths start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

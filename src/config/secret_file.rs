@@ -2,10 +2,10 @@
 
 use std::{ops::RangeInclusive, path::Path};
 
+use pki::{Passphrase, secret_of};
 use zeroize::Zeroizing;
 
 use super::value::InvalidValue;
-use crate::pki::{Passphrase, secret_of};
 
 /// The password in a file, if one is given by `key`. One trailing line end is removed. Never show
 /// it; errors do not.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use pki::Certificate;
 use tokio::{runtime, sync::oneshot};
 use wire::{
     control::{
@@ -38,7 +39,6 @@ use crate::{
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
     hosting::DialFault,
-    pki::Certificate,
 };
 
 /// Makes the built-in router a member of the network: other routers are told to dial links to

@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use pki::Keystore;
 use tokio::{sync::RwLock, time::sleep};
 use wire::frame::Frame;
 
@@ -33,7 +34,6 @@ use crate::{
     enrollment::Reserved,
     hosting::Hosting,
     online::Online,
-    pki::Keystore,
 };
 
 /// The parts of the controller that the control channel uses.

@@ -11,6 +11,7 @@ use std::{
     time::Instant,
 };
 
+use pki::Certificate;
 use prost::Message;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
@@ -39,7 +40,6 @@ use crate::{
     },
     error::Result,
     logging::may_log,
-    pki::Certificate,
 };
 
 /// The reason of a rejection without a record.

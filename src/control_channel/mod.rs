@@ -1,8 +1,8 @@
 //! Routers in other processes: the control channel that unmodified Go routers connect to, and its
 //! messages.
 //!
-//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in
-//! router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by the
+//! Not here: sockets and TLS (`listener/`), the encoding of messages (the crate `wire`), the
+//! built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by the
 //! same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a

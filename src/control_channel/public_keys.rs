@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use pki::{Certificate, Role};
 use prost::Message;
 use wire::{
     control::{
@@ -18,11 +19,7 @@ use wire::{
 };
 
 use super::{connection::RouterConnection, core::ControlCore};
-use crate::{
-    entity::Ca,
-    error::Result,
-    pki::{Certificate, Role},
-};
+use crate::{entity::Ca, error::Result};
 
 /// Third-party authorities beyond this number are left out.
 const MAX_AUTHORITIES: usize = 1000;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use pki::Keystore;
 use uuid::Uuid;
 
 use super::{
@@ -30,7 +31,6 @@ use crate::{
     jobs::Jobs,
     maintenance::{Maintenance, Trials},
     metrics::Metrics,
-    pki::Keystore,
     store::Store,
 };
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use actix_web::{dev::ServerHandle, rt::System};
+use pki::Role;
 
 use crate::{
     built_in_router::Router,
@@ -18,7 +19,6 @@ use crate::{
     hosting::{Hosting, ServiceCounts},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
-    pki::Role,
     store::Store,
 };
 

@@ -47,7 +47,6 @@ use crate::{
     listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
     metrics::StoreMetrics,
-    pki,
     store::{Progress, Store},
 };
 

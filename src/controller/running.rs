@@ -3,6 +3,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
+use pki::{self, Keystore};
 use rustls::pki_types::CertificateDer;
 
 use super::{metrics::MetricsServer, reload::Reload};
@@ -18,7 +19,6 @@ use crate::{
     http, jobs,
     listener::{self, SocketError},
     maintenance::{Background, Maintenance, Trials},
-    pki::{self, Keystore},
     store::{Progress, Store},
 };
 

@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
+use pki::{Files, Keystore};
+
 use crate::{
-    change::ChangeContext,
-    clock::Clock,
-    config::Config,
-    entity::AmountLimit,
-    http::RequestLimits,
-    metrics::StoreMetrics,
-    online::Online,
-    pki::{Files, Keystore},
-    store,
+    change::ChangeContext, clock::Clock, config::Config, entity::AmountLimit, http::RequestLimits,
+    metrics::StoreMetrics, online::Online, store,
 };
 
 /// The limits on requests.

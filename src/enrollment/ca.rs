@@ -1,6 +1,8 @@
 //! Method `ca`: the holder of a certificate of a third-party authority becomes a new identity,
 //! without a token.
 
+use pki::Certificate;
+
 use super::context::{EnrollmentContext, EnrollmentRequest, Member};
 use crate::{
     authentication::trust::{self, ChainPolicy},
@@ -11,7 +13,6 @@ use crate::{
     entity::{Ca, Credential, Id, Identity, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
     hidden_text,
-    pki::Certificate,
     store::Read,
 };
 

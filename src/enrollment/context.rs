@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use pki::{self, AlternativeNames, Certificate, Csr, Keystore, Validity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
@@ -12,7 +13,6 @@ use crate::{
     clock::Timestamp,
     entity::{Enrollment, Lookup, Record, enrollment::Method},
     error::{Error, Refusal, Result},
-    pki::{self, AlternativeNames, Certificate, Csr, Keystore, Validity},
     store::{Read, Store},
 };
 

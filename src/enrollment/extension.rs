@@ -2,6 +2,7 @@
 //! waits beside the current one until its holder confirms that it arrived. Then it replaces the
 //! current one, which becomes invalid.
 
+use pki::Certificate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +14,6 @@ use crate::{
         authenticator::Unverified, missing,
     },
     error::{Error, Refusal, Result},
-    pki::Certificate,
     store::Read,
 };
 

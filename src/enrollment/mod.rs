@@ -1,8 +1,8 @@
 //! Enrollment: one-time tokens and certificates of third-party authorities are redeemed for
 //! credentials, and certificates of the controller are renewed.
 //!
-//! Not here: issuing the tokens (`change/enrollment.rs`), the content of certificates (`pki/`),
-//! trust (`authentication/trust.rs`). Start at [`redeem`]; each method has a file of its name.
+//! Not here: issuing the tokens (`change/enrollment.rs`), the content of certificates (the crate
+//! `pki`), trust (`authentication/trust.rs`). Start at [`redeem`]; each method has a file of its name.
 //! Invariant: an error leaves the enrollment unchanged, success deletes it, in the same transaction
 //! that stores the credential. Slow steps (requests, signatures, passwords) run before the
 //! transaction, which checks their preconditions again.

@@ -1,5 +1,7 @@
 //! Method `ott`: a one-time token and a certificate request become a client certificate.
 
+use pki::AlternativeNames;
+
 use super::context::{
     EnrollmentContext, EnrollmentRequest, Issued, client_certificate, parsed, unknown,
     unprocessable, use_up,
@@ -11,7 +13,6 @@ use crate::{
     },
     entity::{Credential, Enrollment, Record, Tags},
     error::Result,
-    pki::AlternativeNames,
 };
 
 /// Issues the certificate, stores it as an authenticator and deletes the enrollment.

@@ -1,5 +1,7 @@
 //! Method `ottca`: a one-time token and a certificate of a certain third-party authority.
 
+use pki::Certificate;
+
 use super::context::{EnrollmentContext, Issued, unknown, use_up};
 use crate::{
     authentication::trust::{self, ChainPolicy},
@@ -9,7 +11,6 @@ use crate::{
     },
     entity::{Ca, Credential, Enrollment, Id, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
-    pki::Certificate,
     store::Read,
 };
 

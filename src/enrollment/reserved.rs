@@ -3,10 +3,11 @@
 
 use std::net::IpAddr;
 
+use pki::{AlternativeNames, Csr};
+
 use crate::{
     config::Address,
     error::{Error, Result},
-    pki::{AlternativeNames, Csr},
 };
 
 /// The configuration key that allows routers to use the names of the controller.

@@ -1,6 +1,8 @@
 //! Common steps for both kinds of routers: they send two requests, for a client and a server
 //! certificate, to enroll and to renew both.
 
+use pki::{Certificate, Csr, Validity};
+
 use super::context::{
     EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued,
     unprocessable,
@@ -9,7 +11,6 @@ use crate::{
     change::Change,
     entity::{EdgeRouter, Entity, Id, Record, TransitRouter, TypedLookup, edge_router::State},
     error::{Error, Refusal, Result},
-    pki::{Certificate, Csr, Validity},
 };
 
 /// The two requests of a router.

@@ -1,11 +1,11 @@
 //! External id claims: where a certificate of a third-party authority holds the id of its identity.
 
+use pki::Certificate;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::unmatchable::Unmatchable;
-use crate::pki::Certificate;
 
 /// The member that a matcher compares with.
 const CRITERIA: &str = "externalIdClaim.matcherCriteria";

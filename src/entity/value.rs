@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pki::Certificate;
 use query::Value;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value as Json};
 use super::amount::Amount;
 use crate::{
     error::{Error, Result},
-    pki::Certificate,
     schema,
 };
 

@@ -3,6 +3,7 @@
 
 use std::slice;
 
+use pki::Certificate;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -18,7 +19,6 @@ use crate::{
         authenticator,
     },
     error::Result,
-    pki::Certificate,
     store::Read,
 };
 

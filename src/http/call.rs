@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
+use pki::Certificate;
 use rustls::pki_types::CertificateDer;
 
 use super::state::AppState;
@@ -12,7 +13,6 @@ use crate::{
     enrollment::EnrollmentContext,
     entity::{Author, Identity, Record},
     error::{Error, Result},
-    pki::Certificate,
     posture::Evidence,
 };
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use pki::Keystore;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -28,7 +29,6 @@ use crate::{
     hosting::Hosting,
     maintenance::{Maintenance, Trials},
     metrics::Metrics,
-    pki::Keystore,
     posture::Posture,
     store::Store,
 };

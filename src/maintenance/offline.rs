@@ -9,12 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pki::Passphrase;
+
 use super::{file_check, new_snapshot, upgrade};
 use crate::{
     change::{KINDS, SealedKeys},
     config::InvalidValue,
     error::Error,
-    pki::Passphrase,
     store::{
         Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store,
         Unreadable, Verified, beside, clear, create_private, hold, sync_directory,

@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pki::Passphrase;
+
 use super::{
     offline::{CheckedFile, OfflineError, copy, failed, open_read_only, resolved},
     snapshot_proof::{Proven, prove},
 };
 use crate::{
     clock::Timestamp,
-    pki::Passphrase,
     store::{NEWEST, Progress, ReservedName, beside, hold, is_one},
 };
 

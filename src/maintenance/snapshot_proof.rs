@@ -8,11 +8,10 @@
 
 use std::path::Path;
 
+use pki::Passphrase;
+
 use super::offline::{CheckedFile, OfflineError, inspect};
-use crate::{
-    pki::Passphrase,
-    store::{Manifest, Progress, Store},
-};
+use crate::store::{Manifest, Progress, Store};
 
 /// A snapshot that is complete.
 pub(super) struct Proven {

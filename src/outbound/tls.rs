@@ -1,5 +1,6 @@
 //! The connection to a server: standard TLS with our own certificate verifier
-//! (`pki/server_verifier.rs`). ureq accepts no custom verifier, so this is our TLS layer for it.
+//! (`crates/pki/src/server_verifier.rs`). ureq accepts no custom verifier, so this is our TLS layer
+//! for it.
 
 use std::{
     fmt,
@@ -7,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use pki::ServerVerifier;
 use rustls::{
     ClientConfig, ClientConnection, StreamOwned,
     crypto::ring,
@@ -19,8 +21,6 @@ use ureq::{
         TransportAdapter,
     },
 };
-
-use crate::pki::ServerVerifier;
 
 /// Adds TLS to a connection if the address is https.
 #[derive(Clone)]

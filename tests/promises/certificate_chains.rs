@@ -10,9 +10,7 @@ use std::{
     time::Duration as Wait,
 };
 
-use overkeep::testing::pki::{
-    Certificate, CertificatePurpose, Error, LeafDates, ServerVerifier, Verification,
-};
+use pki::{Certificate, CertificatePurpose, Error, LeafDates, ServerVerifier, Verification};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair,
     KeyUsagePurpose,

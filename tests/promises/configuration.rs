@@ -700,7 +700,7 @@ fn endless_file_is_refused() {
         &config.passphrase().err().unwrap().to_string(),
         &["passphrase-file", endless, "1 MiB"],
     );
-    let mut files = overkeep::testing::pki::Files::new(endless.as_ref(), endless.as_ref());
+    let mut files = pki::Files::new(endless.as_ref(), endless.as_ref());
     assert_names(&files.changed().unwrap_err(), &[endless, "1 MiB"]);
 }
 

@@ -1,16 +1,14 @@
 //! Credentials: the external id in a certificate, the rules for passwords, and the content of a key
 //! set.
 
-use overkeep::testing::{
-    entity::{
-        Ca, ExternalIdClaim, Id, Roles,
-        auth_policy::Updb,
-        external_id_claim::{ClaimLocation, ClaimMatcher, ClaimParser},
-    },
-    pki::{
-        AlternativeNames, Authority, Certificate, KeyKind, Keystore, Material, PrivateKey,
-        PublicJwk, Validity, jwt,
-    },
+use overkeep::testing::entity::{
+    Ca, ExternalIdClaim, Id, Roles,
+    auth_policy::Updb,
+    external_id_claim::{ClaimLocation, ClaimMatcher, ClaimParser},
+};
+use pki::{
+    AlternativeNames, Authority, Certificate, KeyKind, Keystore, Material, PrivateKey, PublicJwk,
+    Validity, jwt,
 };
 use proptest::prelude::*;
 use std::time::SystemTime;

@@ -12,9 +12,9 @@ use overkeep::testing::{
     change::KINDS,
     config::Config,
     maintenance::offline,
-    pki::Files,
     store::{Progress, Unreadable},
 };
+use pki::Files;
 use tempfile::TempDir;
 
 use crate::{

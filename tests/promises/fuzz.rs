@@ -34,7 +34,6 @@ use redb::{
 use crate::{
     backup::DataFile,
     harness::{TestServer, Wire, encoded, frame, shared},
-    pki,
     simulated_disk::Rng,
 };
 
@@ -388,8 +387,8 @@ fn change_der(values: &mut Vec<Der>, rng: &mut Rng) {
 #[test]
 #[ignore = "endurance"]
 fn certificates_and_their_requests() {
-    overkeep::testing::pki::jwt::install();
-    let samples = pki::samples();
+    pki::jwt::install();
+    let samples = crate::pki::samples();
     target("certificates_and_their_requests", 500, |rng| {
         let mut values = read_der(rng.pick(samples).as_slice(), 0).unwrap();
         (0..1 + rng.below(5)).for_each(|_| change_der(&mut values, rng));
@@ -398,7 +397,7 @@ fn certificates_and_their_requests() {
         if rng.percent(30) {
             change(&mut bytes, rng);
         }
-        pki::read_every_way(&bytes);
+        crate::pki::read_every_way(&bytes);
     });
 }
 

@@ -1,13 +1,14 @@
 //! Hostile input is parsed or rejected, and never causes a failure.
 //!
 //! Here: tokens, key sets, and a body for every operation that takes one. Filters are in
-//! `query.rs`, certificates and requests in `pki.rs`, records and files in `damage.rs`, each member
-//! of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of bodies.
+//! `crates/query/tests/language/properties.rs`, certificates and requests in `pki.rs`, records and
+//! files in `damage.rs`, each member of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of
+//! bodies.
 
 use std::{env, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use overkeep::testing::pki::{
+use pki::{
     AlternativeNames, KeyedCertificate, Material, Verifiers,
     jwt::{self, Claimed, Signer, Verifier},
 };

@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use flate2::{Compression, write::GzEncoder};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use overkeep::testing::pki::{Verifiers, jwt};
+use pki::{Verifiers, jwt};
 use rcgen::{KeyPair, PublicKeyData};
 use serde_json::{Value as Json, json};
 

@@ -15,9 +15,9 @@ use overkeep::testing::{
     entity::{AmountLimit, Entity, Field, Id, Kind, Lookup, Record, Stateful, Tags, TypedLookup},
     error::Result,
     http::{Header, Row},
-    pki::{AlternativeNames, Keystore, Material},
     store::KindEntry,
 };
+use pki::{AlternativeNames, Keystore, Material};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value as Json, json};

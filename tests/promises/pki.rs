@@ -1,12 +1,12 @@
 //! Keys, requests, certificates, chains, tokens and TLS, compared with the `openssl` program
 //! wherever a format is shared.
 
-use overkeep::testing::pki::jwt::{self, Signer, Verifier};
-use overkeep::testing::pki::tls::{ServerLeaf, server_config};
-use overkeep::testing::pki::{
+use pki::{
     AlternativeNames, Authority, Certificate, CertificatePurpose, Csr, Derivation, Error, KeyKind,
     KeyedCertificate, LeafDates, Material, Passphrase, PrivateKey, Validity, Verification,
     bundle_pem, certificates_only, certificates_only_base64, chain_pem,
+    jwt::{self, Signer, Verifier},
+    tls::{ServerLeaf, server_config},
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -494,11 +494,7 @@ fn certificate_lifetimes_are_bounded() {
     );
 }
 
-fn client_until(
-    authority: &Authority,
-    csr: &Csr,
-    now: i64,
-) -> overkeep::testing::pki::Result<Certificate> {
+fn client_until(authority: &Authority, csr: &Csr, now: i64) -> pki::Result<Certificate> {
     authority.issue_client(csr, csr.names(), Validity::years(1, now))
 }
 
@@ -1163,7 +1159,7 @@ fn version_1_certificates_are_clients_only() {
         "",
     );
     let forged = Material {
-        intermediate: overkeep::testing::pki::CertificateAndKey {
+        intermediate: pki::CertificateAndKey {
             certificate: fake,
             key: std::fs::read_to_string(&fake_key).unwrap().into(),
         },
@@ -1183,7 +1179,7 @@ fn version_1_certificates_are_clients_only() {
     // Neither version 1 nor an ordinary leaf signs other certificates, and a path length is
     // enforced.
     let mut below = material.clone();
-    below.intermediate = overkeep::testing::pki::CertificateAndKey {
+    below.intermediate = pki::CertificateAndKey {
         certificate: old.pem(),
         key: std::fs::read_to_string(context.0.path().join("k"))
             .unwrap()
@@ -1220,7 +1216,7 @@ fn version_1_certificates_are_clients_only() {
         &extensions,
     ];
     let sub = context.openssl(&args, context.csr(&sub_key, "/CN=sub", &[]));
-    below.intermediate = overkeep::testing::pki::CertificateAndKey {
+    below.intermediate = pki::CertificateAndKey {
         certificate: sub.clone(),
         key: std::fs::read_to_string(&sub_key).unwrap().into(),
     };

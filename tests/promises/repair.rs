@@ -21,12 +21,12 @@ use overkeep::testing::{
         TransitRouter,
     },
     maintenance::{Maintenance, Scrub, Work},
-    pki::{AlternativeNames, Certificate, Material},
     store::{
         DeleteRule, KindEntry, Options, Progress, Report, Store, Tx, Unreadable, decode, encode,
         index_code,
     },
 };
+use pki::{AlternativeNames, Certificate, Material};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::{Value as Json, json};
@@ -742,7 +742,7 @@ fn mismatched_keys_are_named() {
         let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.not_after = rcgen::date_time_ymd(2400, 1, 1);
-        overkeep::testing::pki::CertificateAndKey {
+        pki::CertificateAndKey {
             certificate: params.signed_by(&key, &issuer).unwrap().pem(),
             key: key.serialize_pem().into(),
         }

@@ -5,10 +5,10 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instan
 
 use overkeep::testing::{
     change::{self, KINDS, SealedKeys, certificates},
-    pki::Passphrase,
     store::Store,
 };
 
+use pki::Passphrase;
 use redb::ReadableTable;
 
 use crate::{

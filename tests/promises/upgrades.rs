@@ -19,12 +19,12 @@ use overkeep::testing::{
     controller::{self, Controller},
     entity::{ApiSession, ConfigType, Document, HistoryClass, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
-    pki::Passphrase,
     store::{
         HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside,
         index_code,
     },
 };
+use pki::Passphrase;
 use redb::{Database, ReadableTable, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde_json::json;
 use tempfile::TempDir;

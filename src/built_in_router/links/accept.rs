@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pki::Certificate;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
     time::{interval, timeout},
@@ -29,7 +30,6 @@ use crate::{
         writer,
     },
     logging::may_log,
-    pki::Certificate,
 };
 
 /// Maximum length of the header section of other messages, in bytes.

@@ -13,10 +13,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pki::text_of;
 use serde::{Deserialize, Serialize};
 
 use super::https;
-use crate::{cli::failure::CommandError, pki::text_of, store::create_private};
+use crate::{cli::failure::CommandError, store::create_private};
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]

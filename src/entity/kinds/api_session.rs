@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 use crate::entity::{
     Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner,

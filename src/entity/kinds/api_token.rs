@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 use crate::entity::{
     Amount, Entity, EntityRef, Field, Id, IdPath, Identity, Kind, Logged, Lookup, OnDelete, Record,
     Reference, Stateful, TypedLookup,
 };
-use crate::{clock::Timestamp, error::{Error, Result}};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// The action of every operation that changes nothing.
 pub(crate) const READ: &str = "read";

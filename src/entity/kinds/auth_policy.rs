@@ -1,8 +1,8 @@
 //! Auth policies: how an identity may log in, and which second factors it needs.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Entity, ExternalJwtSigner, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful,

@@ -1,14 +1,18 @@
 //! Authenticators: the credentials of identities.
 
+use pki::Certificate;
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference,
     Stateful, Stored, TypedLookup, kind::unreadable, value::other_certificate,
 };
-use crate::{clock::Timestamp, error::{Error, Result}, pki::Certificate};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// The length of a user name in characters. A log-in rejects other lengths.
 const USERNAME: std::ops::RangeInclusive<usize> = 4..=100;

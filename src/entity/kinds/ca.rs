@@ -1,8 +1,9 @@
 //! Third-party certificate authorities, whose certificates enroll and log in identities.
 
+use pki::{self, Certificate};
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Amount, Entity, ExternalIdClaim, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful,
@@ -10,7 +11,7 @@ use crate::entity::{
     unmatchable::Unmatchable,
     value::other_certificate,
 };
-use crate::{error::{Error, Result}, pki::{self, Certificate}};
+use crate::error::{Error, Result};
 
 /// The default name format of identities that enroll automatically.
 const NAME_FORMAT: &str = "[caName]-[commonName]";

@@ -1,15 +1,18 @@
 //! Configs: settings that services carry for the clients that use or host them.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use query::Type;
 
 use crate::entity::{
     ConfigType, Document, Entity, EntityRef, Field, Id, IdPath, Kind, Lookup, OnDelete, Record,
     Reference, Stateful, TypedLookup,
 };
-use crate::{error::{Error, Result}, schema::Checker};
+use crate::{
+    error::{Error, Result},
+    schema::Checker,
+};
 
 /// Settings of one config type.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,14 @@
 //! Config types: the schemas of configs.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 use crate::entity::{Document, Entity, Field, Kind, Lookup, Record, Stateful};
-use crate::{error::{Error, Result}, schema::Checker};
+use crate::{
+    error::{Error, Result},
+    schema::Checker,
+};
 
 /// A name under which services carry settings, and a JSON schema for the settings.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful, value::other_certificate};
 use crate::{clock::Timestamp, error::Result};

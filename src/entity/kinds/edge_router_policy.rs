@@ -1,8 +1,8 @@
 //! Edge router policies: which identities may connect over which edge routers.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     EdgeRouter, Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, Record,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use query::Type;
+use serde::{Deserialize, Serialize};
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,

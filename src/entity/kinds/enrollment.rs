@@ -1,8 +1,8 @@
 //! Enrollments: one-time tokens with which an identity or a router gets its credential.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Ca, EdgeRouter, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record,

@@ -1,14 +1,17 @@
 //! External JWT signers: third parties whose tokens log in identities.
 
+use query::{Type, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 use crate::entity::{
     Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable,
     unmatchable::Unmatchable, value::other_certificate,
 };
-use crate::{clock::Timestamp, error::{Error, Result}};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// A third party whose tokens log in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

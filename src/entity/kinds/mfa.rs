@@ -1,8 +1,8 @@
 //! MFA: the second factor of an identity, one-time codes and recovery codes.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference,

@@ -1,9 +1,9 @@
 //! Posture checks: requirements on the endpoint of an identity for a service policy to grant
 //! anything.
 
+use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::{Type, Value};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
 use crate::entity::{

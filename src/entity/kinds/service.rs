@@ -1,14 +1,17 @@
 //! Services: what identities dial and host.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Amount, Config, Entity, Field, HalLinks, Id, Kind, Lookup, OnDelete, OsType, PolicyType,
     PostureKind, Record, Reference, Roles, Stateful, Tags, TypedLookup,
 };
-use crate::{clock::Timestamp, error::{Error, Result}};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// The ways to choose a terminator; the first is the default.
 const STRATEGIES: [&str; 4] = ["smartrouting", "weighted", "random", "sticky"];

@@ -1,8 +1,8 @@
 //! Service edge router policies: which services can be reached over which edge routers.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     EdgeRouter, Entity, Field, IdPath, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles,

@@ -1,9 +1,9 @@
 //! Service policies: which identities may dial or bind which services, and which posture checks
 //! that requires.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, PolicyType, PostureCheck,

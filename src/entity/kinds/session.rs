@@ -1,14 +1,15 @@
 //! Sessions: the right to dial or host one service, which clients show to edge routers.
 
+use pki::jwt::claimed_id;
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, PolicyType,
     Record, Reference, Service, ServicePolicy, Stateful, TypedLookup,
 };
-use crate::{error::Result, pki::jwt::claimed_id};
+use crate::error::Result;
 
 /// The right of one API session to dial or bind one service. Requests do not write it directly, and
 /// it has no `Debug`.

@@ -1,9 +1,9 @@
 //! Session certificates: short-lived client certificates that edge routers accept as long as their
 //! API session lasts.
 
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful,

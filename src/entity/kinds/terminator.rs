@@ -1,9 +1,9 @@
 //! Terminators: where a service can be reached, and at which cost.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use query::Type;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use query::Type;
 
 use crate::entity::{
     EdgeRouter, Entity, EntityRef, Field, Id, Kind, Logged, Lookup, OnDelete, Precedence, Record,

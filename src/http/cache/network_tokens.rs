@@ -2,13 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pki::jwt::Signer;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, Result},
-    pki::jwt::Signer,
-};
+use crate::error::{Error, Result};
 
 /// The audience of the token.
 const AUDIENCE: &str = "openziti-enroller";

@@ -28,10 +28,6 @@ use overkeep::testing::{
     config::{Config, Span},
     controller::{self, Controller},
     entity::{AmountLimit, Enrollment, Identity, Record, Tags, enrollment::Method},
-    pki::{
-        AlternativeNames, Certificate, Material, PublicKey,
-        jwt::{self, Claimed, Verifier},
-    },
     store::Progress,
 };
 
@@ -48,6 +44,10 @@ use rustls::{
 
 use serde_json::{Value as Json, json};
 
+use pki::{
+    AlternativeNames, Certificate, Material, PublicKey,
+    jwt::{self, Claimed, Verifier},
+};
 use tempfile::TempDir;
 
 use crate::admin_socket::ask;

@@ -1,6 +1,6 @@
 //! Certificates that a router gets over its connection, before the present ones end.
 
-use overkeep::testing::pki::Certificate;
+use pki::Certificate;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use wire::{

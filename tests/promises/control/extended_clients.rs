@@ -1,7 +1,7 @@
 //! Channels of clients while their certificate is renewed: libziti takes the new one as soon as it
 //! has arrived, and confirms it afterwards.
 
-use overkeep::testing::pki::Certificate;
+use pki::Certificate;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::json;
 use wire::control::{

@@ -343,7 +343,7 @@ impl MockRouter {
     /// Asks about the certificate of a router that dials a link to this one. Does not wait for the
     /// answer. Returns the number of the question.
     pub async fn verify(&mut self, dialing: &Enrolled) -> i32 {
-        let shown = overkeep::testing::pki::Certificate::from_der(&dialing.leaf)
+        let shown = pki::Certificate::from_der(&dialing.leaf)
             .unwrap()
             .fingerprint();
         let asked = fabric::VerifyRouter {

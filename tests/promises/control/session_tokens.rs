@@ -3,9 +3,9 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::{
     entity::{FilterNames, Session},
-    pki::{KeyKind, PublicKey as Verifying, jwt::Verifier},
     store::{Candidates, ListPlan, Scope},
 };
+use pki::{KeyKind, PublicKey as Verifying, jwt::Verifier};
 use prost::Message;
 use query::{Query, Window};
 use serde_json::{Value as Json, json};

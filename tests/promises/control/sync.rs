@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use overkeep::testing::pki::Certificate;
+use pki::Certificate;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value as Json, json};

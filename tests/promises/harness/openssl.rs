@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use overkeep::testing::pki::{Certificate, Material};
+use pki::{Certificate, Material};
 
 pub const P256: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
 pub const P384: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"];

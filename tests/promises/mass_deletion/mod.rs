@@ -24,7 +24,6 @@ use overkeep::testing::{
         RouterInfo, Service, Session, SessionCertificate, TypedLookup, api_session::State, builtin,
     },
     error::Result,
-    pki::Certificate,
     store::{
         Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode,
     },
@@ -32,6 +31,7 @@ use overkeep::testing::{
 
 use serde_json::json;
 
+use pki::Certificate;
 use tempfile::TempDir;
 
 use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, stores, trusting};

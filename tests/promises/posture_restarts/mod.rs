@@ -10,12 +10,12 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
     maintenance::{offline, restore},
-    pki::Passphrase,
     store::Progress,
 };
 
 use serde_json::{Value as Json, json};
 
+use pki::Passphrase;
 use tempfile::TempDir;
 
 use crate::{

@@ -100,7 +100,7 @@ impl Member {
 
     /// SHA-1 of the certificate, as routers report it.
     pub fn fingerprint(&self) -> String {
-        overkeep::testing::pki::Certificate::from_der(&self.leaf)
+        pki::Certificate::from_der(&self.leaf)
             .unwrap()
             .fingerprint()
     }

@@ -30,12 +30,12 @@ use overkeep::testing::{
         mfa::{CodePurpose, UsedCode},
     },
     error::{Error, Refusal, Result},
-    pki::{AlternativeNames, KeyedCertificate, Material, Seal, Verifiers, jwt},
     store::Store,
 };
 
 use serde_json::{Value as Json, json};
 
+use pki::{AlternativeNames, KeyedCertificate, Material, Seal, Verifiers, jwt};
 use totp_rs::{Builder, Secret, Totp};
 
 use crate::{

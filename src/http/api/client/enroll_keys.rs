@@ -1,6 +1,7 @@
 //! Public operations before an enrollment: they prove that this controller holds the key that signs
 //! its tokens.
 
+use pki::PublicJwk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -8,7 +9,6 @@ use uuid::Uuid;
 use crate::{
     error::{Error, Result},
     http::{answer::BareJson, call::Call, extractor::Body},
-    pki::PublicJwk,
 };
 
 /// The text that is put before a nonce, so that both are signed together. Tokens are signed with

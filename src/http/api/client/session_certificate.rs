@@ -1,6 +1,7 @@
 //! Session certificates: a caller gets certificates for its own keys, valid as long as the session,
 //! and sees those of its session.
 
+use pki::Csr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,6 @@ use crate::{
         list_body::{StreamedList, listed},
         listing::Listing,
     },
-    pki::Csr,
     store::{Read, Scope},
 };
 

@@ -1,5 +1,6 @@
 //! Credentials that administrators create without an enrollment, change, or delete.
 
+use pki::Certificate;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,7 +22,6 @@ use crate::{
         extractor::{Body, IfMatch},
         preview::{ChangeOutcome, PreviewParameter},
     },
-    pki::Certificate,
 };
 
 /// A new credential.

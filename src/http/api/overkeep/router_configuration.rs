@@ -1,6 +1,7 @@
 //! The configuration of an edge router, as `ziti router run` reads it. docs/routers.md shows the
 //! same configuration; a test compares both.
 
+use pki::AlternativeNames;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
@@ -10,7 +11,6 @@ use crate::{
     entity::{EdgeRouter, Entity, Id, Lookup, Record, RouterInfo, TypedLookup, missing},
     error::{Error, Result},
     http::{answer::Data, call::Call, extractor::Query},
-    pki::AlternativeNames,
     store::Read,
 };
 

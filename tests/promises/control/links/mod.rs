@@ -3,12 +3,11 @@
 mod paths;
 mod reports;
 
-use overkeep::testing::pki::Certificate;
-
 use prost::Message;
 
 use serde_json::{Value as Json, json};
 
+use pki::Certificate;
 use wire::{
     control::{
         content, edge,

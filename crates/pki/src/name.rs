@@ -72,7 +72,7 @@ impl Name {
     }
 
     /// All common names; empty if the name cannot be read.
-    pub(crate) fn common_names(&self) -> Vec<String> {
+    pub fn common_names(&self) -> Vec<String> {
         let parts = self.parts().unwrap_or_default();
         parts
             .iter()

@@ -85,7 +85,7 @@ impl Signer {
     }
 
     /// Whether the key has, or had, this key id.
-    pub(crate) fn is_known_as(&self, kid: &str) -> bool {
+    pub fn is_known_as(&self, kid: &str) -> bool {
         self.public_keys().any(|key| key.kid == kid)
     }
 
@@ -99,7 +99,7 @@ impl Signer {
     ///
     /// # Errors
     /// [`Error::Internal`] if the key cannot be used.
-    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<String> {
+    pub fn sign_bytes(&self, message: &[u8]) -> Result<String> {
         jsonwebtoken::crypto::sign(message, &self.key, self.header.alg)
             .map_err(|error| Error::Internal(error.to_string()))
     }
@@ -186,7 +186,7 @@ impl Verifier {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the algorithm does not fit the kind of key.
-    pub(crate) fn only(self, algorithm: Algorithm) -> Result<Self> {
+    pub fn only(self, algorithm: Algorithm) -> Result<Self> {
         let fits = self.algorithms.contains(&algorithm);
         if fits {
             Ok(Self {
@@ -224,7 +224,7 @@ impl fmt::Debug for Verifier {
 }
 
 /// The id that a token claims, unverified; `None` for anything that is not a token with an id.
-pub(crate) fn claimed_id(token: &str) -> Option<String> {
+pub fn claimed_id(token: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
         jti: String,
@@ -235,7 +235,7 @@ pub(crate) fn claimed_id(token: &str) -> Option<String> {
 }
 
 /// The nonce that an id token claims, unverified (OpenID Connect Core 1.0, section 2).
-pub(crate) fn claimed_nonce(token: &str) -> Option<String> {
+pub fn claimed_nonce(token: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Bound {
         nonce: String,

@@ -206,7 +206,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`Error::Unsupported`], also as in [`PublicKey::kind`], [`Error::BadDer`].
-    pub(crate) fn usable(&self) -> Result<KeyKind> {
+    pub fn usable(&self) -> Result<KeyKind> {
         let kind = self.kind()?;
         let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
         let is_long =

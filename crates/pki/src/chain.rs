@@ -7,7 +7,7 @@ pub(super) const MAX_LENGTH: usize = 8;
 
 /// The leaf, then each of `cas` that signed the previous one. The self-signed root is left out,
 /// because a verifier must have it already.
-pub(crate) fn chain<'a>(leaf: &'a Certificate, cas: &'a [Certificate]) -> Vec<&'a Certificate> {
+pub fn chain<'a>(leaf: &'a Certificate, cas: &'a [Certificate]) -> Vec<&'a Certificate> {
     let above = |below: &&'a Certificate| {
         cas.iter()
             .find(|ca| ca.may_sign() && !ca.is_self_issued() && below.is_signed_by(ca))

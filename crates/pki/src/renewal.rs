@@ -94,7 +94,7 @@ impl Material {
     ///
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
-    pub(crate) fn with_server_key(&self, now: i64) -> Result<Self> {
+    pub fn with_server_key(&self, now: i64) -> Result<Self> {
         let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
         Self {
             server: CertificateAndKey {

@@ -26,7 +26,7 @@ const PURPOSE: &[u8] = b"overkeep tokens of sessions ES256";
 const ATTEMPTS: u8 = 8;
 
 /// The key that signs the tokens of service sessions.
-pub(crate) struct SessionSigner {
+pub struct SessionSigner {
     pair: EcdsaKeyPair,
     public: PublicKey,
     kid: String,
@@ -75,12 +75,12 @@ impl SessionSigner {
     }
 
     /// The public half.
-    pub(crate) fn public(&self) -> &PublicKey {
+    pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
     /// The key id: SHA-1 of the public half, as key ids of certificates are SHA-1 of them.
-    pub(crate) fn kid(&self) -> &str {
+    pub fn kid(&self) -> &str {
         &self.kid
     }
 
@@ -88,7 +88,7 @@ impl SessionSigner {
     ///
     /// # Errors
     /// [`Error::Internal`] if the claims cannot be written as JSON, or if there is no randomness.
-    pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String> {
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String> {
         let mut token = format!("{}.{}", self.header, encoded(claims)?);
         let made = self
             .pair

@@ -159,7 +159,7 @@ impl Certificate {
 
     /// SHA-256 of the DER as browsers and openssl show it: pairs of hexadecimal digits in upper
     /// case, with colons.
-    pub(crate) fn browser_fingerprint(&self) -> String {
+    pub fn browser_fingerprint(&self) -> String {
         let digest = digest::digest(&digest::SHA256, &self.der);
         digest
             .as_ref()
@@ -171,7 +171,7 @@ impl Certificate {
 
     /// Whether this is the fingerprint of the first certificate in a text. The certificate is not
     /// parsed.
-    pub(crate) fn is_known_by(fingerprint: &str, pem: &str) -> bool {
+    pub fn is_known_by(fingerprint: &str, pem: &str) -> bool {
         pem::first(pem)
             .is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }

@@ -15,7 +15,7 @@ impl Certificate {
     ///
     /// # Errors
     /// [`Error::Unsupported`], which names the part; [`Error::BadDer`].
-    pub(crate) fn check_as_authority(&self) -> Result<()> {
+    pub fn check_as_authority(&self) -> Result<()> {
         self.public_key().usable()?;
         if self.is_self_issued() {
             Signed::read(self.der())?.check_algorithm()?;
@@ -44,7 +44,7 @@ impl Certificate {
     /// Why [`Verification::anchor_of`](super::Verification::anchor_of) does not accept this
     /// certificate directly below `authority`, whatever its purpose: half a sentence, for
     /// administrators. `now` is in unix seconds.
-    pub(crate) fn refusal_below(&self, authority: &Self, now: i64) -> String {
+    pub fn refusal_below(&self, authority: &Self, now: i64) -> String {
         let untimely = |certificate: &Self| {
             if now < certificate.not_before() {
                 "is not valid yet"

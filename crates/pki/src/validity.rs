@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 const YEAR: i64 = 365 * 24 * 60 * 60;
 const SESSION: i64 = 12 * 60 * 60;
 /// Issued certificates are valid from this many seconds before now, for clocks that are slow.
-pub(crate) const BACKDATE: i64 = 60;
+pub const BACKDATE: i64 = 60;
 
 /// The first and last second in which a certificate is valid, in unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

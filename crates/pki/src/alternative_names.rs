@@ -36,7 +36,7 @@ impl AlternativeNames {
     }
 
     /// Whether every DNS name and address of `hosts` is among these.
-    pub(crate) fn cover(&self, hosts: &Self) -> bool {
+    pub fn cover(&self, hosts: &Self) -> bool {
         hosts.dns.iter().all(|name| self.dns.contains(name))
             && hosts
                 .addresses

@@ -83,7 +83,7 @@ impl Next<'_> {
     ///
     /// # Errors
     /// The new keys cannot be used; then nothing changes.
-    pub(crate) fn adopt(self) -> Result<()> {
+    pub fn adopt(self) -> Result<()> {
         self.keystore.show(self.held)
     }
 }
@@ -153,7 +153,7 @@ impl Keystore {
     ///
     /// # Errors
     /// The key or its certificate cannot be made.
-    pub(crate) fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
+    pub fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
         let alone = self.alone();
         let material = self.held.load().material.with_server_key(now)?;
         self.opened(material, alone)
@@ -163,14 +163,14 @@ impl Keystore {
     ///
     /// # Errors
     /// It cannot issue the server's certificate.
-    pub(crate) fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Next<'_>> {
+    pub fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Next<'_>> {
         let alone = self.alone();
         let material = self.held.load().material.with_adopted(adoption, now)?;
         self.opened(material, alone)
     }
 
     /// Whether the authority was adopted, so that the controller cannot renew it.
-    pub(crate) fn is_adopted(&self) -> bool {
+    pub fn is_adopted(&self) -> bool {
         self.held.load().material.is_adopted()
     }
 
@@ -204,7 +204,7 @@ impl Keystore {
     ///
     /// # Errors
     /// It cannot be used; then nothing changes.
-    pub(crate) fn replace_external(&self, external: ExternalCertificate) -> Result<()> {
+    pub fn replace_external(&self, external: ExternalCertificate) -> Result<()> {
         let _alone = self.alone();
         let material = self.held.load().material.clone();
         self.show(Held::open(material, Some(external))?)
@@ -229,7 +229,7 @@ impl Keystore {
     }
 
     /// The signer of the tokens of service sessions.
-    pub(crate) fn session_signer(&self) -> Arc<SessionSigner> {
+    pub fn session_signer(&self) -> Arc<SessionSigner> {
         self.held.load().session_signer.clone()
     }
 
@@ -239,12 +239,12 @@ impl Keystore {
     }
 
     /// The certificate of that leaf.
-    pub(crate) fn leaf_certificate(&self) -> Certificate {
+    pub fn leaf_certificate(&self) -> Certificate {
         self.held.load().shown().0.certificate().clone()
     }
 
     /// Whether listeners serve a certificate from another issuer.
-    pub(crate) fn is_external(&self) -> bool {
+    pub fn is_external(&self) -> bool {
         self.held.load().external.is_some()
     }
 
@@ -285,12 +285,12 @@ impl Keystore {
     }
 
     /// The same authorities as base64 of a PKCS#7 structure.
-    pub(crate) fn bundle_pkcs7(&self, now: i64) -> String {
+    pub fn bundle_pkcs7(&self, now: i64) -> String {
         certificates_only_base64(&self.trusted(now))
     }
 
     /// The same authorities, in DER.
-    pub(crate) fn trusted_der(&self, now: i64) -> Vec<CertificateDer<'static>> {
+    pub fn trusted_der(&self, now: i64) -> Vec<CertificateDer<'static>> {
         self.trusted(now)
             .iter()
             .map(|authority| authority.der().clone())

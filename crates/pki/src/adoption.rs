@@ -11,7 +11,7 @@ const MAX_BUNDLE: usize = 100;
 
 /// The authority of another controller, checked.
 #[derive(Debug)]
-pub(crate) struct Adoption {
+pub struct Adoption {
     signing: KeyedCertificate,
     root: Certificate,
     /// The other authorities of the bundle.
@@ -26,7 +26,7 @@ impl Adoption {
     /// One line that names the file: it cannot be read, the key does not belong to the certificate,
     /// a certificate is not an authority, the signing certificate is not valid now, or no authority
     /// of the bundle leads from it to a root.
-    pub(crate) fn read(
+    pub fn read(
         signing: &str,
         key: &str,
         bundle: &str,
@@ -77,7 +77,7 @@ impl Adoption {
     }
 
     /// Whether the root above the signing certificate is among `authorities`.
-    pub(crate) fn is_below(&self, authorities: &[Certificate]) -> bool {
+    pub fn is_below(&self, authorities: &[Certificate]) -> bool {
         authorities.contains(&self.root)
     }
 }
@@ -125,7 +125,7 @@ impl Material {
     /// # Errors
     /// As [`Authority::open`](super::Authority::open) and
     /// [`Authority::issue_own`](super::Authority::issue_own).
-    pub(crate) fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Self> {
+    pub fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Self> {
         let signing = adoption.signing.store();
         let root = CertificateAndKey {
             certificate: adoption.root.pem(),
@@ -158,7 +158,7 @@ impl Material {
 
     /// Whether the authority was adopted: then the key of its root is elsewhere, and no new
     /// intermediate can be made.
-    pub(crate) fn is_adopted(&self) -> bool {
+    pub fn is_adopted(&self) -> bool {
         self.root.key.is_empty()
     }
 }

@@ -50,7 +50,7 @@ impl Material {
     }
 
     /// The certificates that have expired or are not valid yet.
-    pub(crate) fn outside_validity(&self, now: i64) -> Vec<String> {
+    pub fn outside_validity(&self, now: i64) -> Vec<String> {
         let Ok((root, below)) = self.chain() else {
             return Vec::new();
         };

@@ -13,6 +13,8 @@
 //! Invariant: no type of this module prints a private key or the text of a certificate in `Debug`,
 //! and foreign bytes give an [`Error`], never a panic.
 
+#![warn(unreachable_pub)]
+
 mod adoption;
 mod alternative_names;
 mod authority;
@@ -49,30 +51,30 @@ mod unsupported;
 mod validity;
 mod verification;
 
-pub(crate) use adoption::Adoption;
+pub use adoption::Adoption;
 pub use alternative_names::AlternativeNames;
 pub use authority::Authority;
 pub use certificate::Certificate;
-pub(crate) use chain::chain;
+pub use chain::chain;
 pub use chain::{bundle_pem, chain_pem};
 pub use csr::Csr;
 pub use error::{Error, Result};
-pub(crate) use external::ExternalCertificate;
+pub use external::ExternalCertificate;
 pub use external::Files;
-pub(crate) use file::{secret_of, text_of};
+pub use file::{secret_of, text_of};
 pub use jwk::PublicJwk;
 pub use jwks::Verifiers;
 pub use key::{KeyKind, PrivateKey, PublicKey};
 pub use keystore::Keystore;
-pub(crate) use keystore::{Next, Role};
+pub use keystore::{Next, Role};
 pub use material::{CertificateAndKey, KeyedCertificate, Material};
-pub(crate) use name::Name;
+pub use name::Name;
 pub use passphrase::{Derivation, Passphrase};
 pub use pkcs7::{certificates_only, certificates_only_base64};
 pub use seal::Seal;
-pub(crate) use seal::random;
+pub use seal::random;
 pub use server_verifier::ServerVerifier;
-pub(crate) use session_signer::SessionSigner;
-pub(crate) use validity::BACKDATE;
+pub use session_signer::SessionSigner;
+pub use validity::BACKDATE;
 pub use validity::Validity;
 pub use verification::{CertificatePurpose, LeafDates, Verification};

@@ -20,7 +20,7 @@ const READABLE: u32 = 0o044;
 ///
 /// # Errors
 /// It cannot be read, is not UTF-8, or has more than 1 MiB.
-pub(crate) fn text_of(path: &Path) -> io::Result<String> {
+pub fn text_of(path: &Path) -> io::Result<String> {
     read(&File::open(path)?)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn text_of(path: &Path) -> io::Result<String> {
 /// # Errors
 /// As [`text_of`]; also if group or others can write the file, because they could replace the
 /// secret.
-pub(crate) fn secret_of(path: &Path) -> io::Result<Zeroizing<String>> {
+pub fn secret_of(path: &Path) -> io::Result<Zeroizing<String>> {
     let file = File::open(path)?;
     let found = file.metadata()?;
     // A pipe, such as `<(...)`, has no meaningful mode.

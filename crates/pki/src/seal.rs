@@ -80,7 +80,7 @@ impl fmt::Debug for Seal {
 ///
 /// # Errors
 /// [`Error::Internal`] if there is no randomness.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
+pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new()
         .fill(&mut bytes)
