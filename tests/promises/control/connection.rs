@@ -15,11 +15,9 @@ use wire::{
 use super::{
     circuits::Scene,
     mock::{Enrolled, run, server, soon},
+    recorded_connections::connections_of,
 };
-use crate::{
-    control_messages::connections_of,
-    harness::{Base, Key, TestServer, fresh},
-};
+use crate::harness::{Base, Key, TestServer, fresh};
 
 #[test]
 fn an_enrolled_router_is_shown_online() {

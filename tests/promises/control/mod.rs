@@ -24,6 +24,8 @@ mod offers;
 mod outage;
 mod peer_data;
 mod property;
+mod recorded_connections;
+mod recordings;
 mod router_two;
 mod seen;
 mod session_tokens;

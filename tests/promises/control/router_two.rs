@@ -13,11 +13,9 @@ use super::{
     circuits::Scene,
     known_identities::KnownIdentities,
     mock::{Enrolled, MockRouter, run, server, soon},
+    recorded_connections::connections_in,
 };
-use crate::{
-    control_messages::connections_in,
-    harness::{Base, TestServer},
-};
+use crate::harness::{Base, TestServer};
 
 /// A real router waits for two seconds between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! What is refused, and what the refusal says.
 
-use overkeep_query::*;
+use query::*;
 
 use super::rows::*;
 

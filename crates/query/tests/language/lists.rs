@@ -1,6 +1,6 @@
 //! Sorts, windows, and the conditions that an index can answer.
 
-use overkeep_query::*;
+use query::*;
 
 use super::rows::*;
 

@@ -9,6 +9,8 @@
     reason = "a test that cannot go on fails, in its helpers as well"
 )]
 
+extern crate overkeep_query as query;
+
 mod faults;
 mod lists;
 mod nesting;

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use overkeep_query::*;
+use query::*;
 
 use super::rows::*;
 

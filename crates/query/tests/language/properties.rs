@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-use overkeep_query::*;
 use proptest::prelude::*;
+use query::*;
 
 use super::rows::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use overkeep_query::*;
+use query::*;
 
 /// The fields of a kind, and the kind that its set `configs` refers to.
 pub(super) struct Words {

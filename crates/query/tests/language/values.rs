@@ -1,6 +1,6 @@
 //! Values of each type, null, tags and sets.
 
-use overkeep_query::*;
+use query::*;
 
 use super::rows::*;
 

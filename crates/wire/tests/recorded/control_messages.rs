@@ -1,119 +1,12 @@
-//! The messages of the control channel, as unmodified routers and a Go controller exchanged them.
-//!
-//! `tests/data/control-frames.txt.gz`, and `router-2.0.3-frames.txt.gz` in sections with names,
-//! have one frame a line: `R` or `C` for who sent it, content type, sequence, and in hex the header
-//! section and the body (`-`: empty). All keys and certificates in them are throw-away ones.
+//! The messages of the control channel keep every byte.
 
-use std::io::Read;
-
-use bytes::BytesMut;
-use flate2::read::GzDecoder;
 use prost::Message;
 use wire::{
     control::{edge, fabric, metrics, model, tunnel},
-    frame::{Builder, Frame, FrameLimits},
+    frame::Builder,
 };
 
-const LIMITS: FrameLimits = FrameLimits {
-    headers: 1 << 20,
-    body: 1 << 24,
-};
-
-struct Recorded {
-    is_of_router: bool,
-    bytes: Vec<u8>,
-}
-
-pub fn bytes(hex: &str) -> Vec<u8> {
-    let hex = if hex == "-" { "" } else { hex };
-    hex.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
-}
-
-fn recorded() -> Vec<Recorded> {
-    let text = unpacked(include_bytes!("../data/control-frames.txt.gz"));
-    frames_of(text.lines())
-}
-
-fn unpacked(data: &[u8]) -> String {
-    let mut text = String::new();
-    GzDecoder::new(data).read_to_string(&mut text).unwrap();
-    text
-}
-
-fn frames_of<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Recorded> {
-    let frames = lines.map(|line| {
-        let mut parts = line.split(' ');
-        let mut next = || parts.next().unwrap();
-        let (sender, content_type, sequence) = (
-            next(),
-            next().parse::<i32>().unwrap(),
-            next().parse::<i32>().unwrap(),
-        );
-        let (headers, body) = (bytes(next()), bytes(next()));
-        let length = |bytes: &[u8]| i32::try_from(bytes.len()).unwrap().to_le_bytes();
-        let head = [
-            [3, 6, 9, 12],
-            content_type.to_le_bytes(),
-            sequence.to_le_bytes(),
-            length(&headers),
-            length(&body),
-        ]
-        .concat();
-        Recorded {
-            is_of_router: sender == "R",
-            bytes: [head, headers, body].concat(),
-        }
-    });
-    frames.collect()
-}
-
-fn decoded(recorded: &Recorded) -> Frame {
-    Frame::decode(BytesMut::from(&recorded.bytes[..]), LIMITS).unwrap()
-}
-
-/// The messages of recorded connections of routers of a version, one list for each connection,
-/// beginning with its hello.
-pub fn connections_of(version: &str) -> Vec<Vec<Frame>> {
-    let is_of_version = |connection: &Vec<Frame>| {
-        connection[0]
-            .text(4)
-            .is_some_and(|text| text.starts_with(version))
-    };
-    connections(&recorded())
-        .into_iter()
-        .filter(is_of_version)
-        .collect()
-}
-
-/// The same for one section of a file, which begins with a line of `#` and its name.
-pub fn connections_in(data: &[u8], section: &str) -> Vec<Vec<Frame>> {
-    let text = unpacked(data);
-    let lines = text
-        .lines()
-        .skip_while(|line| line.strip_prefix("# ") != Some(section))
-        .skip(1);
-    let found = connections(&frames_of(lines.take_while(|line| !line.starts_with('#'))));
-    assert!(!found.is_empty(), "no section {section}");
-    found
-}
-
-fn connections(recorded: &[Recorded]) -> Vec<Vec<Frame>> {
-    let mut connections: Vec<Vec<Frame>> = Vec::new();
-    for frame in recorded
-        .iter()
-        .filter(|recorded| recorded.is_of_router)
-        .map(decoded)
-    {
-        match connections.last_mut() {
-            Some(connection) if frame.content_type() != 0 => connection.push(frame),
-            _ => connections.push(vec![frame]),
-        }
-    }
-    connections
-}
+use super::recordings::{decoded, recorded};
 
 fn again<M: Message + Default>(body: &[u8]) -> Vec<u8> {
     M::decode(body).unwrap().encode_to_vec()

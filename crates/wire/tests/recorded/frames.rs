@@ -16,7 +16,7 @@ const LIMITS: FrameLimits = FrameLimits {
 
 /// The recordings, if they are beside the project.
 fn recordings() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let beside = ["../shared", "../../shared"].map(|path| root.join(path));
     let given = env::var_os("OVERKEEP_SHARED").map(PathBuf::from);
     given
