@@ -42,6 +42,7 @@ mod entity;
 mod error;
 mod expiring;
 mod explain;
+mod fabric;
 mod hidden_text;
 mod hosting;
 mod http;

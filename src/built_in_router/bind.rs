@@ -1,20 +1,11 @@
 //! Hosting services: the messages Bind, Unbind and UpdateBind.
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::time::sleep;
-use wire::{
-    frame::{Builder, Frame},
-    sdk::{self, Retry, key, kind},
-};
-
 use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, ConnectionEntry},
     core::RouterCore,
-    message::{self, RequestFailure},
+    message::{self},
     requests::RequestGuard,
-    select::Weight,
     terminators,
 };
 use crate::{
@@ -22,6 +13,13 @@ use crate::{
     authentication::BIND,
     change::Lifecycle,
     entity::{EdgeRouter, Id, Precedence, Terminator},
+    fabric::{RequestFailure, Retry, Weight},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use wire::{
+    frame::{Builder, Frame},
+    sdk::{self, Retry, key, kind},
 };
 
 /// The maximum length in bytes of an instance id.

@@ -10,8 +10,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{channel::Channel, dynamic_cost::DynamicCost, select::Weight};
-use crate::entity::{Id, Precedence, Service, Session, Terminator};
+use super::channel::Channel;
+use crate::{
+    entity::{Id, Precedence, Service, Session, Terminator},
+    fabric::{DynamicCost, Weight},
+};
 
 /// A service hosted on a channel.
 pub(crate) struct Binding {

@@ -7,17 +7,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    asked_traces::AskedTraces,
-    binding::Binding,
-    channel::Channel,
-    circuit_side::CircuitSide,
-    fair_queues::QueueId,
-    info::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
-    traffic::Traffic,
+    asked_traces::AskedTraces, binding::Binding, channel::Channel, circuit_side::CircuitSide,
+    fair_queues::QueueId, traffic::Traffic,
 };
 use crate::{
     clock::Timestamp,
     entity::{Id, Service, Session},
+    fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
 };
 
 /// One end of a circuit, on a channel.

@@ -1,39 +1,24 @@
 //! The state that all channels share, and how circuits, bindings and channels are ended.
 
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-
-use tokio::sync::Notify;
-use wire::frame::Frame;
-
 use super::{
     binding::Binding,
     budget::Budget,
     channel::{Channel, ConnectionEntry},
     circuit::Circuit,
-    circuit_quota::CircuitQuota,
     circuit_side::CircuitSide,
     counters::Counters,
     fair_queues::QueueBounds,
-    id_generator::IdGenerator,
     links::{
         by_circuit::ByCircuit,
         endpoint::LinkEndpoint,
         link::{Link, LinkConnection, LinkRegistry},
         transit::Transit,
     },
-    message::{self, RequestFailure},
+    message::{self},
     registry::CircuitRegistry,
     remote_routers::RemoteRouters,
     requests::RequestBudget,
     send_queue::SendQueue,
-    session_authorizer::SessionAuthorizer,
-    terminator_records::TerminatorRecords,
 };
 use crate::{
     access::Access,
@@ -42,11 +27,21 @@ use crate::{
     clock::Clock,
     config,
     entity::{EdgeRouter, Id},
+    fabric::{CircuitQuota, IdGenerator, RequestFailure, SessionAuthorizer, TerminatorRecords},
     hosting::Hosting,
     online::Online,
     posture::Posture,
     store::Store,
 };
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
+use wire::frame::Frame;
 
 /// A message may have at most this fraction of the memory budget.
 const PARTS: usize = 4;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{circuit_side::CircuitSide, message::RequestFailure};
+use super::circuit_side::CircuitSide;
+use crate::fabric::RequestFailure;
 
 /// A counter that only grows.
 #[derive(Debug, Default)]

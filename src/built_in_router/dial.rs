@@ -3,17 +3,6 @@
 //! Each Connect runs in its own task. The host's answer arrives at the reader of the host's
 //! channel, which completes the circuit before it reads on, because data may follow directly.
 
-use std::sync::Arc;
-
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
-use wire::{
-    frame::{Builder, Frame, key as common},
-    sdk::{self, Retry, key, kind},
-};
-
 use super::{
     binding::Binding,
     channel::{Channel, ConnectionEntry},
@@ -21,19 +10,27 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     links::relay,
-    message::{self, RequestFailure},
+    message::{self},
     passed_on::{TO_CLIENT, TO_HOST},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
     requests::RequestGuard,
-    select::{Strategy, choose},
-    session_authorizer::Grant,
 };
 use crate::{
     access::Right,
     authentication::DIAL,
     entity::{Record, Session},
+    fabric::{Grant, RequestFailure, Retry, Strategy, choose},
     hosting::{DialFault, HostKey},
+};
+use std::sync::Arc;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+use wire::{
+    frame::{Builder, Frame, key as common},
+    sdk::{self, Retry, key, kind},
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its

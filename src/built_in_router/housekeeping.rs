@@ -7,7 +7,8 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use super::{channel::Channel, core::RouterCore, message::RequestFailure, registry::Affected};
+use super::{channel::Channel, core::RouterCore, registry::Affected};
+use crate::fabric::RequestFailure;
 
 /// The interval of rate measurements.
 const MEASURE: Duration = Duration::from_secs(10);

@@ -15,25 +15,19 @@
 //! Invariant: both identities of an open circuit have the right to it at present.
 
 mod asked_traces;
-mod authorizing_record;
 mod backpressure;
 mod bind;
 mod binding;
 mod budget;
 mod channel;
 mod circuit;
-mod circuit_quota;
 mod circuit_side;
 mod core;
 mod counters;
 mod dial;
-mod dynamic_cost;
 mod fair_queues;
 mod hello;
 mod housekeeping;
-mod id_generator;
-mod identity_quota;
-mod info;
 mod links;
 mod message;
 mod passed_on;
@@ -45,16 +39,28 @@ mod registry;
 mod remote_routers;
 mod requests;
 mod review;
-mod review_triggers;
-mod select;
 mod send_queue;
-mod session_authorizer;
-mod terminator_records;
 mod terminators;
 mod trace;
 mod traffic;
 mod writer;
 
+use self::core::RouterCore;
+pub(crate) use self::{
+    core::{RouterContext, Times},
+    links::route::{Route, RouteError, RouteToHost},
+    passed_on::{passes_to_client, passes_to_host},
+    read::{Stop, hello as read_hello, whole as read_message},
+    remote_routers::{DialReply, RemoteDial, RemoteRouters},
+};
+pub use self::{counters::TrafficInfo, hello::ChannelPeer};
+use crate::{
+    entity::{ApiSession, Id, Identity, Session, TypedLookup},
+    fabric::{ChannelInfo, CircuitInfo, PendingReviews, RequestFailure, SentInfo, Weight},
+    priority::lower_priority,
+    store::CommitFeed,
+};
+use parking_lot::Mutex;
 use std::{
     io,
     sync::{
@@ -63,38 +69,10 @@ use std::{
     },
     time::Duration,
 };
-
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::{self, Runtime},
     task::JoinHandle,
-};
-
-pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
-pub(crate) use self::circuit_quota::{CircuitPermit, CircuitQuota};
-use self::core::RouterCore;
-pub(crate) use self::core::{RouterContext, Times};
-pub use self::counters::TrafficInfo;
-pub(crate) use self::dynamic_cost::DynamicCost;
-pub use self::hello::ChannelPeer;
-pub(crate) use self::id_generator::IdGenerator;
-pub(crate) use self::info::{
-    ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED,
-};
-pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
-pub(crate) use self::message::{FailureReason, RequestFailure};
-pub(crate) use self::passed_on::{passes_to_client, passes_to_host};
-pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
-pub(crate) use self::remote_routers::{DialReply, RemoteDial, RemoteRouters};
-pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
-pub(crate) use self::select::{Strategy, Weight, choose};
-pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
-pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
-use crate::{
-    entity::{ApiSession, Id, Identity, Session, TypedLookup},
-    priority::lower_priority,
-    store::CommitFeed,
 };
 
 /// How long the runtime's threads may take to end.

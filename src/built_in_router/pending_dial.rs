@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{
-    binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId,
-    message::RequestFailure,
-};
-use crate::hosting::DialFault;
+use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId};
+use crate::{fabric::RequestFailure, hosting::DialFault};
 
 /// The maximum length, in characters, of a host's error text that is passed on.
 const MAX_TEXT: usize = 1024;

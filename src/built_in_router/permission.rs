@@ -5,17 +5,13 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{
-    channel::Channel,
-    core::RouterCore,
-    message::{FailureReason, RequestFailure},
-    session_authorizer::{Grant, PresentedSession, unreadable},
-};
+use super::{channel::Channel, core::RouterCore};
 use crate::{
     access::Right,
     authentication::RejectedCaller,
     entity::{Id, Record, Service, Session},
     error::Result,
+    fabric::{FailureReason, Grant, PresentedSession, RequestFailure, unreadable},
 };
 
 /// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup

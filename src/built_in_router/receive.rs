@@ -5,15 +5,6 @@
 //! queue has room, into the buffer that is passed on. So a reader waits for only two things: room
 //! in a queue, or, if its own peer does not read its control messages, for the peer to read them.
 
-use std::sync::Arc;
-
-use tokio::{io::AsyncRead, sync::Notify};
-use wire::{
-    frame::{Frame, FrameLimits, HEAD, content},
-    link::key as link,
-    sdk::{self, FROM_HOST, key, kind},
-};
-
 use super::{
     backpressure::{hold, reserve},
     bind,
@@ -22,10 +13,17 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     dial,
-    message::RequestFailure,
     passed_on::strip,
     read::{self, Stop, UNCOUNTED, fill},
     trace,
+};
+use crate::fabric::RequestFailure;
+use std::sync::Arc;
+use tokio::{io::AsyncRead, sync::Notify};
+use wire::{
+    frame::{Frame, FrameLimits, HEAD, content},
+    link::key as link,
+    sdk::{self, FROM_HOST, key, kind},
 };
 
 /// The maximum length in bytes of a message's headers.

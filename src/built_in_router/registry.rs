@@ -8,15 +8,14 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 
 use super::{
-    authorizing_record::{AuthorizingIndex, AuthorizingRecord},
     binding::Binding,
     channel::Channel,
     circuit::{Circuit, HostEnd},
-    circuit_quota::CircuitPermit,
-    identity_quota::IdentityQuota,
-    message::RequestFailure,
 };
-use crate::config;
+use crate::{
+    config,
+    fabric::{AuthorizingIndex, AuthorizingRecord, CircuitPermit, IdentityQuota, RequestFailure},
+};
 
 pub(crate) struct CircuitRegistry {
     open: Mutex<Open>,

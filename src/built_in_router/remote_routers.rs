@@ -1,12 +1,12 @@
 //! The interface through which the built-in router uses remote routers, that is, in other
 //! processes.
 
-use std::{pin::Pin, time::Duration};
-
+use crate::{
+    entity::{ApiSession, Id, Record, Session},
+    fabric::{RequestFailure, Weight},
+};
 use pki::Certificate;
-
-use super::{message::RequestFailure, select::Weight};
-use crate::entity::{ApiSession, Id, Record, Session};
+use std::{pin::Pin, time::Duration};
 
 /// A dial of an SDK at the built-in router to a host at another router.
 pub(crate) struct RemoteDial {

@@ -12,18 +12,12 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{
-    channel::Channel,
-    core::RouterCore,
-    message::RequestFailure,
-    registry::Affected,
-    review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
-    terminators,
-};
+use super::{channel::Channel, core::RouterCore, registry::Affected, terminators};
 use crate::{
     access::Right,
     entity::{EdgeRouter, Id, Record, Session, TypedLookup},
     error::Result,
+    fabric::{PendingReviews, PendingSet, RequestFailure, ReviewTrigger},
     store::Event,
 };
 

@@ -1,14 +1,9 @@
 //! The terminators of bindings, in step with their records.
 
-use super::{
-    binding::Binding,
-    core::RouterCore,
-    message::RequestFailure,
-    select::Weight,
-    terminator_records::{EDGE, NewTerminator},
-};
+use super::{binding::Binding, core::RouterCore};
 use crate::{
     entity::{EdgeRouter, Id, Identity, Terminator},
+    fabric::{EDGE, NewTerminator, RequestFailure, Weight},
     store::Event,
 };
 

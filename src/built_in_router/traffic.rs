@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{circuit_side::CircuitSide, info::SentInfo};
+use super::circuit_side::CircuitSide;
+use crate::fabric::SentInfo;
 
 /// Counters of the data that passed this router, by the side that has sent them.
 #[derive(Default)]

@@ -1,20 +1,6 @@
 //! Terminators of SDKs that host at a router: created, updated, removed and validated at the
 //! router's request.
 
-use std::sync::{Arc, atomic::AtomicBool};
-
-use parking_lot::Mutex;
-use prost::Message;
-use tokio::time::sleep;
-use wire::{
-    control::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        fabric,
-    },
-    frame::{Builder, Frame},
-};
-
 use super::{
     connection::RouterConnection,
     core::ControlCore,
@@ -25,11 +11,23 @@ use super::{
 use crate::{
     access::Right,
     authentication::{BIND, RejectedCaller},
-    built_in_router::{
+    entity::{Id, Precedence, Service, Terminator},
+    fabric::{
         DynamicCost, EDGE, FailureReason, Grant, NewTerminator, PresentedSession, RequestFailure,
         Weight, unreadable,
     },
-    entity::{Id, Precedence, Service, Terminator},
+};
+use parking_lot::Mutex;
+use prost::Message;
+use std::sync::{Arc, atomic::AtomicBool};
+use tokio::time::sleep;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        fabric,
+    },
+    frame::{Builder, Frame},
 };
 
 /// Maximum length of a terminator id, in bytes.

@@ -1,25 +1,6 @@
 //! The built-in router as a member of the network of routers: it gets routes as other routers do,
 //! in this process and without a connection, and dials hosts at other routers.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Weak},
-    time::Duration,
-};
-
-use parking_lot::Mutex;
-use pki::Certificate;
-use tokio::{runtime, sync::oneshot};
-use wire::{
-    control::{
-        NumberedBytes, content,
-        fabric::{self, DestinationType, FaultSubject, PeerState},
-        key,
-    },
-    frame::{Builder, Frame},
-    sdk::key as sdk,
-};
-
 use super::{
     candidates,
     circuit::Circuit,
@@ -33,12 +14,29 @@ use super::{
 };
 use crate::{
     built_in_router::{
-        DialReply, EDGE, RemoteDial, RemoteRouters, RequestFailure, Route, RouteError, RouteToHost,
-        Router, Weight, unreadable,
+        DialReply, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router,
     },
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
+    fabric::{EDGE, RequestFailure, Weight, unreadable},
     hosting::DialFault,
+};
+use parking_lot::Mutex;
+use pki::Certificate;
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::{runtime, sync::oneshot};
+use wire::{
+    control::{
+        NumberedBytes, content,
+        fabric::{self, DestinationType, FaultSubject, PeerState},
+        key,
+    },
+    frame::{Builder, Frame},
+    sdk::key as sdk,
 };
 
 /// Makes the built-in router a member of the network: other routers are told to dial links to

@@ -5,16 +5,14 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
 
-use super::{
-    circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator, paths::Path,
-};
+use super::{circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator};
 use crate::{
-    built_in_router::{
-        DynamicCost, EDGE, Grant, RequestFailure, Strategy, Weight, choose as choose_by_weight,
-        unreadable,
-    },
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
+    fabric::{
+        DynamicCost, EDGE, Grant, Path, RequestFailure, Strategy, Weight,
+        choose as choose_by_weight, unreadable,
+    },
     hosting::{DialFault, HostKey},
 };
 

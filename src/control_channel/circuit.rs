@@ -1,23 +1,21 @@
 //! Circuits over routers with a control channel: what each depends on, and how it ends.
 
+use super::hosted_terminator::HostedTerminator;
+use crate::{
+    clock::Timestamp,
+    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
+    fabric::{
+        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, OwnerIndex, Path,
+        RequestFailure, SentInfo,
+    },
+};
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
-
-use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use wire::frame::Frame;
-
-use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
-use crate::{
-    built_in_router::{
-        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, RequestFailure,
-        SentInfo,
-    },
-    clock::Timestamp,
-    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
-};
 
 /// A circuit over one or several routers.
 pub(crate) struct Circuit {

@@ -1,16 +1,5 @@
 //! State shared by all control channels.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
-
-use parking_lot::Mutex;
-use pki::Keystore;
-use tokio::{sync::RwLock, time::sleep};
-use wire::frame::Frame;
-
 use super::{
     asked_routers::AskedRouters,
     changed_models::ChangedModels,
@@ -20,7 +9,6 @@ use super::{
     hosted_terminator::HostedTerminators,
     links::{Loss, ReportedLinks},
     measurements::Measurements,
-    paths::{Edge, Graph, Path, Paths},
     registry::ConnectionRegistry,
     removals::Removals,
     revoked_routers::RevokedRouters,
@@ -28,13 +16,25 @@ use super::{
 };
 use crate::{
     authentication::{Passwords, Refusals},
-    built_in_router::{CircuitQuota, IdGenerator, Router, SessionAuthorizer, TerminatorRecords},
+    built_in_router::Router,
     change::Changes,
     config,
     enrollment::Reserved,
+    fabric::{
+        CircuitQuota, Edge, Graph, IdGenerator, Path, Paths, SessionAuthorizer, TerminatorRecords,
+    },
     hosting::Hosting,
     online::Online,
 };
+use parking_lot::Mutex;
+use pki::Keystore;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use tokio::{sync::RwLock, time::sleep};
+use wire::frame::Frame;
 
 /// The parts of the controller that the control channel uses.
 pub struct ControlContext {

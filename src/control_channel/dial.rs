@@ -1,14 +1,5 @@
 //! Dials of SDKs at a router: checks, the choice of a terminator, the route and its answer.
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::time::sleep;
-use wire::{
-    control::{NumberedBytes, content, fabric, key},
-    frame::{Builder, Frame, value},
-    sdk::Retry,
-};
-
 use super::{
     candidates::{self, Candidate, DialTarget},
     circuit::{self, Circuit, NewCircuit},
@@ -23,11 +14,16 @@ use super::{
 use crate::{
     access::Right,
     authentication::{DIAL, RejectedCaller},
-    built_in_router::{
-        Grant, PresentedSession, RequestFailure, Strategy, passes_to_client, passes_to_host,
-        unreadable,
-    },
+    built_in_router::{passes_to_client, passes_to_host},
+    fabric::{Grant, PresentedSession, RequestFailure, Retry, Strategy, unreadable},
     hosting::DialFault,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use wire::{
+    control::{NumberedBytes, content, fabric, key},
+    frame::{Builder, Frame, value},
+    sdk::Retry,
 };
 
 /// Terminators that are tried for one dial.

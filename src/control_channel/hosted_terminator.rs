@@ -1,6 +1,11 @@
 //! Terminators that SDKs host at routers with a control channel: their records, with state that
 //! only this process has.
 
+use crate::{
+    entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},
+    fabric::{AuthorizingIndex, AuthorizingRecord, DynamicCost, OwnerIndex, Weight},
+};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
@@ -8,15 +13,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-
-use parking_lot::Mutex;
 use wire::control::NumberedBytes;
-
-use super::owner_index::OwnerIndex;
-use crate::{
-    built_in_router::{AuthorizingIndex, AuthorizingRecord, DynamicCost, Weight},
-    entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},
-};
 
 /// A service that an SDK hosts at a router.
 pub(crate) struct HostedTerminator {

@@ -8,16 +8,17 @@
 //! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
 //! report of the link.
 
+use crate::{
+    clock::Timestamp,
+    fabric::{OwnerIndex, UNMEASURED},
+    online::Online,
+};
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
-
-use parking_lot::Mutex;
 use wire::control::fabric;
-
-use super::owner_index::OwnerIndex;
-use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 
 /// Maximum links that one router has dialed.
 const MAX_LINKS: usize = 2000;

@@ -3,7 +3,7 @@
 //!
 //! Not here: sockets and TLS (`listener/`), the encoding of messages (the crate `wire`), the
 //! built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by the
-//! same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
+//! same functions as for the built-in router (`fabric/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a
 //! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its
@@ -45,8 +45,6 @@ mod links;
 mod measurements;
 mod metrics_reports;
 mod outbox;
-mod owner_index;
-mod paths;
 mod public_keys;
 mod receive;
 mod registry;
@@ -72,26 +70,30 @@ mod tunnel_v2;
 mod tunneler;
 mod unfit_tokens;
 
+use self::{
+    circuit::Circuit,
+    core::{ControlCore, Times},
+    inspect::RouterInspection,
+};
+pub(crate) use self::{core::ControlContext, measurements::RouterTraffic};
+use crate::{
+    built_in_router::Router,
+    entity::EdgeRouter,
+    fabric::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews},
+    store::CommitFeed,
+};
+use parking_lot::Mutex;
 use std::{
     io,
-    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
-
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::{self, Runtime},
-};
-
-pub(crate) use self::core::ControlContext;
-use self::core::Times;
-pub(crate) use self::measurements::RouterTraffic;
-use self::{circuit::Circuit, core::ControlCore, inspect::RouterInspection};
-use crate::{
-    built_in_router::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews, Router},
-    entity::EdgeRouter,
-    store::CommitFeed,
 };
 
 /// How long tasks may take to end when the controller stops.

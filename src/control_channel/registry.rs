@@ -1,5 +1,11 @@
 //! The connected routers: at most one connection each.
 
+use super::{
+    announcements::Announcements,
+    connection::{RouterConnection, RouterKind},
+};
+use crate::{clock::Timestamp, entity::RouterInfo, fabric::Node, online::Online};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
@@ -8,16 +14,7 @@ use std::{
     },
     time::Duration,
 };
-
-use parking_lot::Mutex;
 use wire::control::fabric::PeerState;
-
-use super::{
-    announcements::Announcements,
-    connection::{RouterConnection, RouterKind},
-    paths::Node,
-};
-use crate::{clock::Timestamp, entity::RouterInfo, online::Online};
 
 /// A live connection that is not older than this is not replaced by another process with the same
 /// certificate.

@@ -8,9 +8,9 @@ use tokio::time::{Instant, interval, sleep};
 use super::{
     circuit::Circuit,
     core::ControlCore,
-    paths::Path,
     route::{self, REROUTE},
 };
+use crate::fabric::Path;
 
 /// The interval between two searches for another path.
 const AGAIN: Duration = Duration::from_millis(100);

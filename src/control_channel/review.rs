@@ -18,14 +18,12 @@ use super::{
 };
 use crate::{
     access::Right,
-    built_in_router::{
-        PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger,
-    },
     entity::{
         ApiSession, EdgeRouter, Entity, Id, Record, Session, TransitRouter, TypedLookup,
         edge_router::State,
     },
     error::Result,
+    fabric::{PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger},
     store::Event,
 };
 

@@ -1,8 +1,13 @@
 //! The route of a circuit: the message to each router of its path, and the answers of the routers.
 
-use std::{sync::Arc, time::Duration};
-
+use super::{circuit::Circuit, core::ControlCore, replies::unroute};
+use crate::{
+    entity::EdgeRouter,
+    fabric::{Path, RequestFailure},
+    hosting::DialFault,
+};
 use prost::Message;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
@@ -15,9 +20,6 @@ use wire::{
     },
     frame::{Builder, Frame},
 };
-
-use super::{circuit::Circuit, core::ControlCore, paths::Path, replies::unroute};
-use crate::{built_in_router::RequestFailure, entity::EdgeRouter, hosting::DialFault};
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route
 /// do not end the circuit at a router.

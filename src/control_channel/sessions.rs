@@ -4,9 +4,9 @@
 use super::{connection::RouterConnection, core::ControlCore};
 use crate::{
     authentication::holds_fingerprint,
-    built_in_router::{RequestFailure, unreadable},
     entity::{ApiSession, Id, Record, Session, TypedLookup},
     error::Result,
+    fabric::{RequestFailure, unreadable},
     store::Read,
 };
 

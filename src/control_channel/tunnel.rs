@@ -1,16 +1,6 @@
 //! Requests of routers that dial and host services themselves, as the identity that has the id and
 //! the name of the router.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-use prost::Message;
-use tokio::{task::spawn_blocking, time::sleep};
-use wire::{
-    control::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
-    frame::{Builder, Frame},
-};
-
 use super::{
     bind,
     circuit::Circuit,
@@ -25,15 +15,23 @@ use super::{
 use crate::{
     access::Right,
     authentication::login::{self, ClientInfo},
-    built_in_router::{FailureReason, RequestFailure, unreadable},
     change::{Change, Lifecycle},
     entity::{
         ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record,
         SdkInfo, Service, Session, TypedLookup,
     },
     error::Error,
+    fabric::{FailureReason, RequestFailure, unreadable},
     logging::may_log,
     posture::ServicePermission,
+};
+use parking_lot::Mutex;
+use prost::Message;
+use std::sync::Arc;
+use tokio::{task::spawn_blocking, time::sleep};
+use wire::{
+    control::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
+    frame::{Builder, Frame},
 };
 
 /// The `binding` of the terminators of such a router.

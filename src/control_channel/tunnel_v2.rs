@@ -1,18 +1,6 @@
 //! Requests of routers from version 1.7 on that dial and host services themselves. Such a router
 //! opens no API session; it is opened at its first request.
 
-use std::sync::Arc;
-
-use prost::Message;
-use wire::{
-    control::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        tunnel,
-    },
-    frame::{Builder, Frame},
-};
-
 use super::{
     bind::{self, BindRefusal, MAX_ID},
     connection::RouterConnection,
@@ -23,8 +11,18 @@ use super::{
 };
 use crate::{
     access::Right,
-    built_in_router::{RequestFailure, unreadable},
     entity::{Id, Service, TypedLookup},
+    fabric::{RequestFailure, unreadable},
+};
+use prost::Message;
+use std::sync::Arc;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        tunnel,
+    },
+    frame::{Builder, Frame},
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.

@@ -27,6 +27,7 @@ use crate::{
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
     expiring::ExpiryNotice,
+    fabric,
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
     maintenance::{Maintenance, Trials},
@@ -54,7 +55,7 @@ pub(super) struct ControllerCore {
     refusals: Refusals,
     login_links: LoginLinks,
     reserved: Reserved,
-    circuit_quota: Arc<built_in_router::CircuitQuota>,
+    circuit_quota: Arc<fabric::CircuitQuota>,
 }
 
 impl ControllerCore {
@@ -109,7 +110,7 @@ impl ControllerCore {
                 refusals.counter().clone(),
                 followers.hosting.failure_counter(),
             ),
-            circuit_quota: built_in_router::CircuitQuota::new(&config.router),
+            circuit_quota: fabric::CircuitQuota::new(&config.router),
             config: Arc::new(config.clone()),
             certificates: Arc::new(certificates),
             login_links: LoginLinks::default(),
@@ -182,7 +183,7 @@ impl ControllerCore {
     /// # Errors
     /// The file cannot be read, or no thread can be started.
     pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
-        let authorizer = built_in_router::SessionAuthorizer {
+        let authorizer = fabric::SessionAuthorizer {
             store: self.store.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),

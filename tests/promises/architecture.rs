@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The layers, lowest first. Modules in one layer may use each other if there is no cycle.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["clock", "error", "hidden_text", "metrics", "priority"],
     &["config", "logging", "outbound", "schema"],
     &["entity"],
@@ -30,6 +30,7 @@ const LAYERS: [&[&str]; 13] = [
         "posture",
     ],
     &["listener"],
+    &["fabric"],
     &["built_in_router", "control_channel"],
     &["http"],
     &["jobs", "admin_socket"],

@@ -1,9 +1,19 @@
 //! The two tasks of an endpoint: one sends the data of the SDK over the link, the other delivers to
 //! the SDK what arrives.
 
-use std::{sync::Arc, time::Duration};
-
+use super::{
+    endpoint::{LinkEndpoint, MAX_TRACES},
+    trace_route,
+};
+use crate::{
+    built_in_router::{
+        backpressure::reserve, circuit::Circuit, circuit_side::CircuitSide, core::RouterCore,
+        fair_queues::OVERHEAD,
+    },
+    fabric::RequestFailure,
+};
 use bytes::Bytes;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::Notify,
     time::{Instant, Interval, MissedTickBehavior, interval, timeout_at},
@@ -12,15 +22,6 @@ use wire::{
     frame::{Builder, Frame},
     link::{Payload, flag, key as link},
     sdk::{self, key, kind},
-};
-
-use super::{
-    endpoint::{LinkEndpoint, MAX_TRACES},
-    trace_route,
-};
-use crate::built_in_router::{
-    backpressure::reserve, circuit::Circuit, circuit_side::CircuitSide, core::RouterCore,
-    fair_queues::OVERHEAD, message::RequestFailure,
 };
 
 /// The interval at which overdue payloads are sent again.

@@ -1,13 +1,5 @@
 //! Routes of circuits over links, as the controller orders them.
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::time::{Instant, sleep};
-use wire::{
-    frame::{Builder, Frame},
-    sdk::kind,
-};
-
 use super::{
     endpoint::LinkEndpoint,
     link::Link,
@@ -20,15 +12,20 @@ use crate::{
         circuit::{Circuit, CircuitEnd},
         core::RouterCore,
         dial::dial as dial_host,
-        message::RequestFailure,
         passed_on::{TO_CLIENT, TO_HOST},
         remote_routers::DialReply,
         send_queue::SendQueue,
-        session_authorizer::Grant,
     },
     entity::{Id, Identity, Record, Service, TypedLookup},
     error::Result as StoreResult,
+    fabric::{Grant, RequestFailure},
     hosting::DialFault,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+use wire::{
+    frame::{Builder, Frame},
+    sdk::kind,
 };
 
 /// A circuit that the controller has ended ends at this router after this time without a message.

@@ -1,6 +1,6 @@
 //! The open circuits of the built-in router and of other routers.
 
-use crate::{built_in_router::CircuitInfo, http::state::AppState};
+use crate::{fabric::CircuitInfo, http::state::AppState};
 
 /// Passes all open circuits to `each`, in no particular order.
 ///

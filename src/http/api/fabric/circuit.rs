@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    built_in_router::CircuitInfo,
     entity::{Entity, EntityRef, HalLinks, Id, Lookup, Service, Tags, Terminator, TypedLookup},
     error::{Error, Result},
+    fabric::CircuitInfo,
     http::{
         answer::{Data, NoData},
         api::common::{

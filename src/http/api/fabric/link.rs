@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    built_in_router::{LinkInfo, UNMEASURED},
     control_channel::Control,
     entity::{EntityRef, HalLinks, Id, Lookup},
     error::{Error, Result},
+    fabric::{LinkInfo, UNMEASURED},
     http::{
         answer::{Data, NoData},
         api::common::in_memory_list::{self, Entry, Name},

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    built_in_router::ChannelInfo,
     clock::Timestamp,
     error::Result,
+    fabric::ChannelInfo,
     http::{
         api::common::in_memory_list::{self, Entry, Name, number},
         call::Call,

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    built_in_router::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     clock::Timestamp,
     entity::Id,
     error::{Error, Result},
+    fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     http::{
         answer::{Data, NoData},
         api::common::{

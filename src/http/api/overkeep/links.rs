@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    built_in_router::LinkInfo,
     clock::Timestamp,
     control_channel::Control,
     entity::Id,
     error::{Error, Result},
+    fabric::LinkInfo,
     http::{
         answer::{Data, NoData},
         api::common::in_memory_list::{self, Entry, Name},

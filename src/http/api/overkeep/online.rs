@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    built_in_router::ChannelInfo,
     clock::Timestamp,
     control_channel::Control,
     entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup},
     error::Result,
+    fabric::ChannelInfo,
     http::{
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{identity_quota::IdentityQuota, message::RequestFailure};
+use super::{identity_quota::IdentityQuota, request_failure::RequestFailure};
 use crate::{
     config,
     entity::{Id, Identity},

@@ -17,7 +17,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
-use super::{message::RequestFailure, select::Weight};
+use super::{request_failure::RequestFailure, select::Weight};
 use crate::{
     change::{Change, Changes},
     entity::{Entity, Id, Identity, Lookup, Record, Service, Terminator, TypedLookup},

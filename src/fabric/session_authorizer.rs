@@ -1,7 +1,7 @@
 //! Decides whether a session grants its right at a router now, for the built-in router and for
 //! routers with a control channel.
 
-use super::message::{FailureReason, RequestFailure};
+use super::request_failure::{FailureReason, RequestFailure};
 use crate::{
     access::{Access, PolicyEntityKind, Right},
     authentication::Sessions,
