@@ -148,7 +148,9 @@ async fn host(
     };
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
-        core.records.remove(EdgeRouter::BUILT_IN, taken_over);
+        core.network
+            .records
+            .remove(EdgeRouter::BUILT_IN, taken_over);
         return Err(RequestFailure::internal(format!(
             "connection id {connection} is in use"
         )));
@@ -165,13 +167,16 @@ async fn host(
     };
     if let Err(failure) = outcome {
         core.drop_binding(&binding, None);
-        core.records.remove(EdgeRouter::BUILT_IN, taken_over);
+        core.network
+            .records
+            .remove(EdgeRouter::BUILT_IN, taken_over);
         return Err(failure);
     }
     core.counters.binds_accepted.increment();
     binding.set_listed(true);
     if binding.is_closed() {
-        core.records
+        core.network
+            .records
             .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
         return Err(RequestFailure::access_denied(
             "access has ended in the meantime",

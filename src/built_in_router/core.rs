@@ -21,17 +21,10 @@ use super::{
     send_queue::SendQueue,
 };
 use crate::{
-    access::Access,
-    authentication::{Refusals, Sessions},
-    change::Changes,
-    clock::Clock,
     config,
     entity::{EdgeRouter, Id},
-    fabric::{CircuitQuota, IdGenerator, RequestFailure, SessionAuthorizer, TerminatorRecords},
-    hosting::Hosting,
+    fabric::{Network, RequestFailure},
     online::Online,
-    posture::Posture,
-    store::Store,
 };
 use std::{
     sync::{
@@ -50,36 +43,8 @@ const PARTS: usize = 4;
 pub struct RouterContext {
     /// The id of its edge router record.
     pub id: Id<EdgeRouter>,
-    pub store: Store,
-    pub changes: Changes,
-    pub access: Access,
-    pub posture: Posture,
-    pub sessions: Sessions,
-    pub refusals: Refusals,
-    pub(crate) hosting: Hosting,
-    pub clock: Clock,
+    pub(crate) network: Arc<Network>,
     pub config: config::RouterConfig,
-    pub(crate) circuit_quota: Arc<CircuitQuota>,
-}
-
-impl RouterContext {
-    fn authorizer(&self) -> SessionAuthorizer {
-        let Self {
-            store,
-            access,
-            posture,
-            sessions,
-            clock,
-            ..
-        } = self;
-        SessionAuthorizer {
-            store: store.clone(),
-            access: access.clone(),
-            posture: posture.clone(),
-            sessions: sessions.clone(),
-            clock: clock.clone(),
-        }
-    }
 }
 
 /// Time limits.
@@ -130,8 +95,8 @@ impl Holder {
 
 /// A running router.
 pub(crate) struct RouterCore {
+    pub network: Arc<Network>,
     pub context: RouterContext,
-    pub authorizer: SessionAuthorizer,
     pub times: Times,
     pub room: QueueBounds,
     /// The maximum length of a message in bytes. One that is longer than what may wait for a
@@ -141,14 +106,12 @@ pub(crate) struct RouterCore {
     pub requests: Arc<RequestBudget>,
     pub registry: CircuitRegistry,
     pub counters: Counters,
-    pub records: TerminatorRecords,
     /// Whether its record disables it.
     pub is_disabled: AtomicBool,
     /// Whether it stops: nothing new is started.
     pub is_stopping: AtomicBool,
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
-    pub ids: IdGenerator,
     /// The links to remote routers, the ends of circuits over them, and the circuits from one to
     /// another.
     pub links: LinkRegistry,
@@ -177,32 +140,30 @@ impl RouterCore {
             budget,
             requests: Arc::new(RequestBudget::new(config.max_total_mib << 20)),
             counters: Counters::default(),
-            records: TerminatorRecords::new(context.changes.clone()),
-            authorizer: context.authorizer(),
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
-            ids: IdGenerator::default(),
             links: LinkRegistry::default(),
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
             remote_routers: OnceLock::new(),
+            network: context.network.clone(),
             context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.context.store.online()
+        self.network.store().online()
     }
 
     /// A number that is unique within this process.
     pub(crate) fn number(&self) -> u64 {
-        self.ids.next()
+        self.network.ids.next()
     }
 
     /// A random number.
     pub(crate) fn random(&self) -> u64 {
-        self.ids.random()
+        self.network.ids.random()
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
@@ -273,7 +234,8 @@ impl RouterCore {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
-                self.records
+                self.network
+                    .records
                     .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
             }
         }

@@ -68,8 +68,8 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
         queue,
     };
     let circuit = Arc::new(Circuit::new(
-        core.ids.circuit_id(),
-        core.context.clock.now(),
+        core.network.ids.circuit_id(),
+        core.network.now(),
         client,
         frame.sequence(),
     ));
@@ -134,7 +134,7 @@ async fn establish(
     });
     // From here on the review of a change finds the circuit. The check covers changes before this
     // point.
-    let permit = core.context.circuit_quota.take(&channel.identity)?;
+    let permit = core.network.circuit_quota.take(&channel.identity)?;
     core.registry.add_circuit(circuit, Some(permit))?;
     let grant = core.check(channel, &session, Right::Dial)?;
     if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
@@ -177,7 +177,7 @@ async fn establish(
     Err(last.unwrap_or_else(|| {
         let failure = no_terminators(&grant, frame);
         if frame.text(key::INSTANCE).is_none_or(str::is_empty) {
-            core.context.hosting.dial_failed(
+            core.network.hosting.dial_failed(
                 grant.service.id.as_str(),
                 None,
                 core.context.id.as_str(),
@@ -186,7 +186,7 @@ async fn establish(
             );
         } else {
             // The client has named an instance that may never have existed.
-            core.context.hosting.count_failure(failure.fault);
+            core.network.hosting.count_failure(failure.fault);
         }
         failure
     }))
@@ -196,7 +196,7 @@ impl RouterCore {
     /// Records that a host was not reached.
     fn note_failed_dial(&self, binding: &Binding, failure: &RequestFailure) {
         let host = HostKey::Identity(binding.channel.identity.as_str().into());
-        self.context.hosting.dial_failed(
+        self.network.hosting.dial_failed(
             binding.service.as_str(),
             Some(host),
             self.context.id.as_str(),
@@ -579,7 +579,7 @@ fn accept(
     core.counters.circuits_opened.increment();
     binding.load().dial_succeeded();
     core.show_cost(binding);
-    core.context.hosting.dial_succeeded(
+    core.network.hosting.dial_succeeded(
         binding.service.as_str(),
         &HostKey::Identity(binding.channel.identity.as_str().into()),
     );

@@ -137,10 +137,12 @@ fn identify(
     token: &str,
     peer: &ChannelPeer,
 ) -> Result<std::result::Result<ChannelLogin, &'static str>> {
-    let context = &core.context;
-    let Some(caller) = context
-        .sessions
-        .resolve(&context.store, token, context.clock.now())?
+    let network = &core.network;
+    let Some(caller) =
+        network
+            .authorizer
+            .sessions
+            .resolve(network.store(), token, network.now())?
     else {
         return Ok(Err("invalid API session"));
     };
@@ -151,7 +153,10 @@ fn identify(
     else {
         return Ok(Err("a client certificate is needed"));
     };
-    if !context.store.read(|tx| holds(tx, &caller.session, &leaf))? {
+    if !network
+        .store()
+        .read(|tx| holds(tx, &caller.session, &leaf))?
+    {
         return Ok(Err(
             "the client certificate does not belong to the API session",
         ));
@@ -166,7 +171,7 @@ fn identify(
             .chars()
             .take(MAX_HELLO)
             .collect(),
-        since: context.clock.now(),
+        since: network.now(),
     }))
 }
 

@@ -53,9 +53,12 @@ pub(crate) async fn run(core: Arc<RouterCore>) {
 
 /// Marks API sessions with an open channel as active, even without REST requests.
 pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
-    open.channels
-        .iter()
-        .for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
+    open.channels.iter().for_each(|channel| {
+        core.network
+            .authorizer
+            .sessions
+            .mark_active(&channel.api_session)
+    });
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers

@@ -122,23 +122,21 @@ impl Router {
             Arc::new(RouterCore::new(context, times)),
             Arc::<PendingReviews>::default(),
         );
-        core.records.clear(core.context.id.as_str())?;
+        core.network.records.clear(core.context.id.as_str())?;
         let pending = triggers.clone();
         feed.attach(&core, move |core, event| {
             review::on_commit(core, &pending, event)
         });
         let own = &core.context.id;
         let is_disabled = core
-            .context
-            .store
+            .network
+            .store()
             .read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);
         let runtime = threads()
             .map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
         handle.spawn(review::run(core.clone(), triggers));
-        let removing = core.clone();
-        handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
         handle.spawn(housekeeping::run(core.clone()));
         Ok(Self(Some(Arc::new(Inner {
             core,

@@ -74,8 +74,8 @@ impl RouterCore {
     }
 
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
-        self.context
-            .store
+        self.network
+            .store()
             .read(|tx| Session::with_token(token, &channel.api_session, tx))
     }
 
@@ -104,7 +104,8 @@ impl RouterCore {
             api_session: &channel.api_session,
             token: &channel.token,
         };
-        self.authorizer
+        self.network
+            .authorizer
             .authorize(presented, session, right, self.context.id.as_str())
     }
 
@@ -127,10 +128,7 @@ impl RouterCore {
             service: service.map(ToString::to_string),
             reason,
         };
-        self.context
-            .refusals
-            .note(&self.context.store, refused, self.context.clock.now())
-            .await;
+        self.network.note_refusal(refused).await;
     }
 
     /// Whether a channel's API session is still valid.
@@ -138,10 +136,11 @@ impl RouterCore {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
-        let context = &self.context;
-        Ok(context
+        let network = &self.network;
+        Ok(network
+            .authorizer
             .sessions
-            .resolve(&context.store, &channel.token, context.clock.now())?
+            .resolve(network.store(), &channel.token, network.now())?
             .is_some())
     }
 }

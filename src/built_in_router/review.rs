@@ -138,7 +138,8 @@ impl Review<'_> {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let found: Option<Record<Session>> = self.core.context.store.read(|tx| tx.find(session))?;
+        let found: Option<Record<Session>> =
+            self.core.network.store().read(|tx| tx.find(session))?;
         let problem = match found {
             Some(session) => self.core.authorize(channel, &session, right)?.err(),
             None => Some(RequestFailure::invalid_session()),

@@ -28,12 +28,13 @@ pub(crate) async fn add(
         host: identity.clone(),
         binding: EDGE,
     };
-    core.records.add(new).await
+    core.network.records.add(new).await
 }
 
 /// Writes a host's new cost and precedence. The binding follows the record.
 pub(crate) async fn update(core: &RouterCore, binding: &Binding, weight: Weight) {
-    core.records
+    core.network
+        .records
         .update(EdgeRouter::BUILT_IN, binding.id.clone(), weight)
         .await;
 }

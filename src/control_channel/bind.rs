@@ -188,14 +188,16 @@ pub(crate) async fn host_for(
         return Err(request.refusal(Outcome::FailedIdConflict, "another terminator has this id"));
     }
     if known.session == found.session.id && known.is_listed() {
-        core.records
+        core.network
+            .records
             .update(&known.router, known.id.clone(), weight)
             .await;
         return Ok(());
     }
     // The record is deleted unless it is replaced first.
-    core.hosted
-        .remove(&known, |id| core.records.remove(&known.router, [id]));
+    core.hosted.remove(&known, |id| {
+        core.network.records.remove(&known.router, [id])
+    });
     request.create(core, connection).await
 }
 
@@ -236,7 +238,7 @@ impl BindRequest<'_> {
             api_session: &api_session.id,
             token: &api_session.spec.token,
         };
-        let authorized = core.context.authorizer.authorize(
+        let authorized = core.network.authorizer.authorize(
             presented,
             &self.found.session,
             Right::Bind,
@@ -314,7 +316,8 @@ impl BindRequest<'_> {
                     host: grant.identity.id.clone(),
                     binding,
                 };
-                core.records
+                core.network
+                    .records
                     .add(new)
                     .await
                     .map_err(|failure| self.named(BindRefusal::of(failure)))
@@ -325,10 +328,9 @@ impl BindRequest<'_> {
             core.hosted.remove(&hosted, |_| ());
             return Err(refusal);
         }
-        if core
-            .hosted
-            .when_free(&hosted.id, |id| core.records.remove(&hosted.router, [id]))
-        {
+        if core.hosted.when_free(&hosted.id, |id| {
+            core.network.records.remove(&hosted.router, [id])
+        }) {
             return Err(self.named(BindRefusal::of(RequestFailure::invalid_session())));
         }
         tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
@@ -399,14 +401,7 @@ pub(crate) async fn count_refusal(core: &ControlCore, refusal: BindRefusal) {
         service,
         reason,
     };
-    core.context
-        .refusals
-        .note(
-            &core.context.authorizer.store,
-            refused,
-            core.context.authorizer.clock.now(),
-        )
-        .await;
+    core.network.note_refusal(refused).await;
 }
 
 /// Changes cost or precedence of a terminator.
@@ -461,7 +456,8 @@ pub(crate) fn change(
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        core.records
+        core.network
+            .records
             .update(
                 &hosted.router,
                 hosted.id.clone(),

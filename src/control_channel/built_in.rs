@@ -51,9 +51,8 @@ pub(crate) fn join(
     handle: &runtime::Handle,
 ) -> Result<()> {
     let record = core
-        .context
-        .authorizer
-        .store
+        .network
+        .store()
         .read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
     let listener = fabric::LinkListener {
         address: format!("tls:{address}"),
@@ -66,7 +65,7 @@ pub(crate) fn join(
         ..VersionInfo::default()
     };
     let connection = Arc::new(RouterConnection::new(ConnectionParameters {
-        number: core.ids.next(),
+        number: core.network.ids.next(),
         router: EdgeRouter::BUILT_IN.into(),
         kind: RouterKind::BuiltIn,
         address: None,
@@ -252,7 +251,7 @@ impl RemoteRouters for ControlChannelRouters {
         let Some(core) = self.core.upgrade() else {
             return false;
         };
-        let now = core.context.authorizer.clock.now();
+        let now = core.network.now();
         let is_issued =
             core.context.keystore.authority().issued(leaf) && leaf.valid_at(now.seconds());
         let enrolled = link_reports::enrolled(&core, router);
@@ -369,9 +368,8 @@ async fn establish(
     dial: RemoteDial,
 ) -> std::result::Result<DialReply, RequestFailure> {
     let found = core
-        .context
-        .authorizer
-        .store
+        .network
+        .store()
         .read(|tx| tx.find(&dial.api_session))
         .map_err(unreadable)?;
     let api_session = found.ok_or_else(RequestFailure::invalid_session)?;

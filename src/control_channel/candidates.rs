@@ -72,9 +72,8 @@ pub(crate) fn find(
     tried: &[String],
 ) -> Result<Candidates> {
     let mut records = core
-        .context
-        .authorizer
-        .store
+        .network
+        .store()
         .read(|tx| tx.linked::<Terminator>("service", service))?;
     let is_remote = |record: &Record<Terminator>| {
         record.spec.router != router || router != EdgeRouter::BUILT_IN
@@ -171,7 +170,9 @@ pub(crate) fn choose(
         .iter()
         .position(|candidate| Some(candidate.record.id.as_str()) == wanted.chosen);
     Ok(
-        match before.or_else(|| choose_by_weight(strategy, &weights, sticky, core.ids.random())) {
+        match before
+            .or_else(|| choose_by_weight(strategy, &weights, sticky, core.network.ids.random()))
+        {
             Some(chosen) => Ok(candidates.swap_remove(chosen)),
             None => {
                 let fault = if unreachable.is_some() {

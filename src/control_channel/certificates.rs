@@ -33,12 +33,12 @@ fn renewing(connection: &RouterConnection) -> Renewing {
 fn context<'c>(core: &'c ControlCore, connection: &RouterConnection) -> EnrollmentContext<'c> {
     let context = &core.context;
     EnrollmentContext {
-        store: &context.authorizer.store,
+        store: core.network.store(),
         changes: &context.changes,
         keystore: &context.keystore,
         passwords: &context.passwords,
         reserved: &context.reserved,
-        now: context.authorizer.clock.now(),
+        now: core.network.now(),
         address: connection.address.map(|address| address.ip()),
     }
 }

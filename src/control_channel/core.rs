@@ -15,15 +15,12 @@ use super::{
     sync_queue::Sync,
 };
 use crate::{
-    authentication::{Passwords, Refusals},
+    authentication::Passwords,
     built_in_router::Router,
     change::Changes,
     config,
     enrollment::Reserved,
-    fabric::{
-        CircuitQuota, Edge, Graph, IdGenerator, Path, Paths, SessionAuthorizer, TerminatorRecords,
-    },
-    hosting::Hosting,
+    fabric::{Edge, Graph, Network, Path, Paths},
     online::Online,
 };
 use parking_lot::Mutex;
@@ -38,14 +35,9 @@ use wire::frame::Frame;
 
 /// The parts of the controller that the control channel uses.
 pub struct ControlContext {
-    pub authorizer: SessionAuthorizer,
+    pub(crate) network: Arc<Network>,
     pub changes: Changes,
-    pub refusals: Refusals,
-    pub(crate) hosting: Hosting,
     pub keystore: Arc<Keystore>,
-    /// The bounds of circuits, which remote routers and the built-in router have in common.
-    pub config: config::RouterConfig,
-    pub(crate) circuit_quota: Arc<CircuitQuota>,
     pub routers: config::RemoteRoutersConfig,
     pub passwords: Passwords,
     /// The names that routers may not have.
@@ -104,6 +96,7 @@ impl Times {
 
 /// The controller's side of all control channels.
 pub(crate) struct ControlCore {
+    pub network: Arc<Network>,
     pub context: ControlContext,
     pub times: Times,
     pub registry: ConnectionRegistry,
@@ -125,8 +118,6 @@ pub(crate) struct ControlCore {
     pub asked_routers: AskedRouters,
     pub paths: Paths,
     pub measurements: Measurements,
-    pub records: TerminatorRecords,
-    pub ids: IdGenerator,
     /// The routers whose data models may have changed.
     pub changed_models: ChangedModels,
     /// Set when the built-in router has become a member of the network.
@@ -136,9 +127,8 @@ pub(crate) struct ControlCore {
 impl ControlCore {
     pub(crate) fn new(context: ControlContext, times: Times) -> Self {
         Self {
-            records: TerminatorRecords::new(context.changes.clone()),
             circuits: Circuits::default(),
-            earlier: EarlierCircuits::new(context.authorizer.clock.now()),
+            earlier: EarlierCircuits::new(context.network.now()),
             times,
             registry: ConnectionRegistry::default(),
             revoked: RevokedRouters::default(),
@@ -149,26 +139,26 @@ impl ControlCore {
             hosted: HostedTerminators::default(),
             reviewing: Arc::default(),
             removals: Arc::default(),
-            links: ReportedLinks::new(context.authorizer.store.online().clone()),
+            links: ReportedLinks::new(context.network.online().clone()),
             asked_routers: AskedRouters::default(),
             paths: Paths::default(),
             measurements: Measurements::default(),
-            ids: IdGenerator::default(),
             changed_models: ChangedModels::default(),
             built_in: OnceLock::new(),
+            network: context.network.clone(),
             context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.context.authorizer.store.online()
+        self.network.store().online()
     }
 
     /// The loss of a link at this moment.
     pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
         Loss {
             reason,
-            at: self.context.authorizer.clock.now(),
+            at: self.network.now(),
         }
     }
 

@@ -145,7 +145,7 @@ fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
         ));
     }
     // The router compares indexes to find what has changed.
-    state.end_index = u64::try_from(core.context.authorizer.clock.now().millis()).unwrap_or(1);
+    state.end_index = u64::try_from(core.network.now().millis()).unwrap_or(1);
     connection.send(Builder::new(content::DATA_STATE).body(&state.encode_to_vec()));
 }
 
@@ -159,10 +159,7 @@ fn create(model: Model) -> Event {
 
 /// What makes the model of a router; `None` if it neither hosts nor dials.
 fn events(core: &ControlCore, router: &str) -> Result<Option<Vec<Event>>> {
-    let (store, now) = (
-        &core.context.authorizer.store,
-        core.context.authorizer.clock.now(),
-    );
+    let (store, now) = (&core.network.store(), core.network.now());
     let record = store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(router)))?;
     if !record.is_some_and(|router| router.spec.is_tunneler_enabled) {
         return Ok(None);

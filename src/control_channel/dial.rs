@@ -205,7 +205,7 @@ pub(crate) async fn dial(
     // A circuit of the built-in router has its id and its permit there.
     let permit = match request.circuit {
         None => Some(
-            core.context
+            core.network
                 .circuit_quota
                 .take(&found.session.spec.identity_id)?,
         ),
@@ -215,7 +215,7 @@ pub(crate) async fn dial(
         id: request
             .circuit
             .clone()
-            .unwrap_or_else(|| core.ids.circuit_id().to_string()),
+            .unwrap_or_else(|| core.network.ids.circuit_id().to_string()),
         router: request.router.to_owned(),
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
@@ -240,7 +240,7 @@ async fn permitted(
         token: &circuit.token,
     };
     let authorized = core
-        .context
+        .network
         .authorizer
         .authorize(presented, &circuit.session, Right::Dial, &circuit.router)
         .map_err(unreadable)?;
@@ -342,7 +342,7 @@ fn note_failed(
         circuit.service.as_str(),
         candidate.record.spec.router.as_str(),
     );
-    core.context.hosting.dial_failed(
+    core.network.hosting.dial_failed(
         service,
         Some(candidate.host_key()),
         router,
@@ -354,7 +354,7 @@ fn note_failed(
 /// Records that no host was found. An instance that the client names may never have existed.
 fn note_no_host(core: &ControlCore, circuit: &Circuit, instance: &str, failure: &RequestFailure) {
     if instance.is_empty() {
-        core.context.hosting.dial_failed(
+        core.network.hosting.dial_failed(
             circuit.service.as_str(),
             None,
             &circuit.router,
@@ -362,7 +362,7 @@ fn note_no_host(core: &ControlCore, circuit: &Circuit, instance: &str, failure: 
             &failure.text,
         );
     } else {
-        core.context.hosting.count_failure(failure.fault);
+        core.network.hosting.count_failure(failure.fault);
     }
 }
 
@@ -460,10 +460,7 @@ fn accept(
         peer_data: &peer_data,
         tags: tags(circuit, host),
     };
-    let (since, terminator) = (
-        core.context.authorizer.clock.now(),
-        candidate.record.id.clone(),
-    );
+    let (since, terminator) = (core.network.now(), candidate.record.id.clone());
     let end = circuit::Established {
         since,
         terminator,
@@ -484,7 +481,7 @@ fn accept(
         host.load.dial_succeeded();
         core.show_cost(host);
     }
-    core.context
+    core.network
         .hosting
         .dial_succeeded(circuit.service.as_str(), &candidate.host_key());
     Ok(())
@@ -543,12 +540,5 @@ async fn count_refusal(core: &ControlCore, circuit: &Circuit, failure: &RequestF
         service,
         reason,
     };
-    core.context
-        .refusals
-        .note(
-            &core.context.authorizer.store,
-            refused,
-            core.context.authorizer.clock.now(),
-        )
-        .await;
+    core.network.note_refusal(refused).await;
 }

@@ -58,7 +58,7 @@ pub(crate) async fn end_revoked(core: Arc<ControlCore>) {
 impl ControlCore {
     /// Cleans up after a connection has ended.
     pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
-        let now = self.context.authorizer.clock.now();
+        let now = self.network.now();
         if !self.registry.remove(connection, self.online(), now) {
             return;
         }

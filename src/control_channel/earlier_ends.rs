@@ -59,7 +59,7 @@ pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection
 /// Reads what there is from before the start. Blocks.
 pub(crate) fn scan(core: &ControlCore) {
     let (mut routers, mut last) = (HashSet::new(), None);
-    let read = core.context.authorizer.store.read(|tx| {
+    let read = core.network.store().read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
             if !router.is_built_in() {
                 routers.insert(router.id.into_text());
@@ -85,7 +85,7 @@ pub(crate) fn scan(core: &ControlCore) {
 /// learn of those that have ended from the changes of the store.
 fn affected(core: &ControlCore, router: &str, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, ChannelSession> = HashMap::new();
-    core.context.authorizer.store.read(|tx| {
+    core.network.store().read(|tx| {
         for ended in ended {
             match ended {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}

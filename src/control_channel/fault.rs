@@ -93,9 +93,8 @@ pub(crate) fn confirm(core: &ControlCore, connection: &RouterConnection, frame: 
         };
         let idle = idle_times.get(id).copied();
         let service = core
-            .context
-            .authorizer
-            .store
+            .network
+            .store()
             .read(|tx| tx.find(&circuit.service))
             .ok()
             .flatten();

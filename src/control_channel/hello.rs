@@ -173,7 +173,7 @@ fn open(
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
-    let number = core.ids.next();
+    let number = core.network.ids.next();
     let group = Group::of(hello, number)?;
     let leaf = peer
         .leaf
@@ -210,7 +210,7 @@ fn open(
         address: peer.address,
         group,
         link: RouterInfo {
-            since: Some(core.context.authorizer.clock.now()),
+            since: Some(core.network.now()),
             ..link(known.kind, version, &listeners)
         },
         listeners,
@@ -310,7 +310,7 @@ fn identify(
     leaf: &Certificate,
 ) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
     let context = &core.context;
-    let now = context.authorizer.clock.now();
+    let now = core.network.now();
     if !context.keystore.authority().issued(leaf) {
         return Ok(Err(
             "the client certificate was not issued by this controller",
@@ -331,7 +331,7 @@ fn identify(
         weight,
         has_two: false,
     };
-    let found = context.authorizer.store.read(|tx| {
+    let found = core.network.store().read(|tx| {
         if let Some(router) = tx
             .find(&Id::<EdgeRouter>::from_text(name))?
             .filter(|router| !router.is_built_in())

@@ -66,11 +66,10 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             connection.send(announcements::removed(&destination));
             continue;
         }
-        match core.links.report(
-            &connection.router,
-            link,
-            core.context.authorizer.clock.now(),
-        ) {
+        match core
+            .links
+            .report(&connection.router, link, core.network.now())
+        {
             Reported::Added => {
                 if may_log(&connection.router) {
                     tracing::info!(link = id, source = %connection.router, destination, "link added");
@@ -129,7 +128,7 @@ fn deleted_destinations(core: &ControlCore, links: &[fabric::RouterLink]) -> Has
         });
         missing.collect::<Result<HashSet<String>>>()
     };
-    let found = tokio::task::block_in_place(|| core.context.authorizer.store.read(deleted));
+    let found = tokio::task::block_in_place(|| core.network.store().read(deleted));
     found.unwrap_or_else(|error| {
         tracing::warn!(%error, "the routers at the ends of links cannot be looked up");
         HashSet::new()
@@ -220,7 +219,7 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
 
 /// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &ControlCore, id: &str) -> Result<Option<State>> {
-    let found = core.context.authorizer.store.read(|tx| record_of(tx, id))?;
+    let found = core.network.store().read(|tx| record_of(tx, id))?;
     Ok(found
         .filter(|(is_disabled, state)| !is_disabled && state.is_verified)
         .map(|(_, state)| state))

@@ -145,7 +145,13 @@ impl Control {
         handle.spawn(unfit_tokens::run(core.clone()));
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();
-        handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
+        handle.spawn(async move {
+            removing
+                .network
+                .records
+                .remove_ended(removing.times.refusal)
+                .await
+        });
         let scanned = core.clone();
         handle.spawn_blocking(move || earlier_ends::scan(&scanned));
         handle.spawn(termination::reduce_failures(core.clone()));

@@ -95,7 +95,7 @@ fn all(core: &ControlCore) -> Result<Vec<PublicKey>> {
             .filter(|(role, _)| is_authority(*role))
             .map(|(_, ca)| of_authority(ca)),
     );
-    core.context.authorizer.store.read(|tx| {
+    core.network.store().read(|tx| {
         tx.each_readable::<Ca>(|ca| {
             if ca.state.is_verified && keys.len() < MAX_AUTHORITIES {
                 keys.extend(

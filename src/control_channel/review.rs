@@ -263,7 +263,7 @@ impl Review<'_> {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let authorizer = &self.core.context.authorizer;
+        let authorizer = &self.core.network.authorizer;
         let (found, caller) = authorizer
             .store
             .read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;

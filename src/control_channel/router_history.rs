@@ -45,7 +45,7 @@ impl ControlCore {
         connection: &Arc<RouterConnection>,
         reason: &str,
     ) {
-        let at = self.context.authorizer.clock.now();
+        let at = self.network.now();
         sleep(self.times.disconnected).await;
         if self.registry.find(&connection.router).is_some()
             || !self.noted.lock().remove(&connection.router)
@@ -73,7 +73,7 @@ async fn note(
     after: Map<String, Json>,
 ) {
     let write = move |tx: &Tx<'_>| append_row(tx, &connection, action, after);
-    if let Err(error) = core.context.authorizer.store.write(write).await {
+    if let Err(error) = core.network.store().write(write).await {
         tracing::warn!(%error, "the connection of a router could not be written into the history");
     }
 }

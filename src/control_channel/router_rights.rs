@@ -44,7 +44,7 @@ impl ControlCore {
         routers: impl Iterator<Item = &'r str>,
         identities: &[&str],
     ) -> RouterRights {
-        self.context.authorizer.access.ask(|engine| RouterRights {
+        self.network.authorizer.access.ask(|engine| RouterRights {
             routers: routers
                 .map(|router| engine.row(PolicyEntityKind::EdgeRouter, router))
                 .collect(),

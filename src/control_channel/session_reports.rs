@@ -31,7 +31,7 @@ pub(crate) fn heartbeat(core: &ControlCore, connection: &Arc<RouterConnection>, 
     };
     let tokens: Vec<&str> = report.texts(1).take(MAX_TOKENS).collect();
     for some in tokens.chunks(CHUNK) {
-        let found = core.context.authorizer.store.read(|tx| {
+        let found = core.network.store().read(|tx| {
             let found = some.iter().map(|token| {
                 let session = tx.linked::<ApiSession>("token", token)?.pop();
                 session.map_or(Ok(None), |session| ChannelSession::of(tx, &session))
@@ -66,7 +66,7 @@ pub(crate) fn heartbeat(core: &ControlCore, connection: &Arc<RouterConnection>, 
 
 /// Marks an API session as active. Returns whether it goes on; also if it cannot be read.
 fn is_active(core: &ControlCore, connection: &RouterConnection, session: &ChannelSession) -> bool {
-    let authorizer = &core.context.authorizer;
+    let authorizer = &core.network.authorizer;
     match authorizer
         .sessions
         .resolve(&authorizer.store, &session.token, authorizer.clock.now())
@@ -143,7 +143,7 @@ pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, f
 /// The tokens and ids of the sessions among these, given by token or id, that do not exist or are
 /// not of an identity that may use the router.
 fn ended(core: &ControlCore, router: &str, asked: &[&str]) -> Result<Vec<(String, String)>> {
-    let identities = core.context.authorizer.store.read(|tx| {
+    let identities = core.network.store().read(|tx| {
         let identity = |text: &&str| {
             let id = Session::named_by(text).unwrap_or_else(|| (*text).to_owned());
             Ok(tx

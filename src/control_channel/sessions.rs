@@ -38,9 +38,8 @@ impl ControlCore {
         credentials: &SdkCredentials<'_>,
     ) -> std::result::Result<FoundSession, RequestFailure> {
         let found = self
-            .context
-            .authorizer
-            .store
+            .network
+            .store()
             .read(|tx| self.find_session(tx, credentials))
             .map_err(unreadable)?;
         found.ok_or_else(RequestFailure::invalid_session)
@@ -50,7 +49,7 @@ impl ControlCore {
     pub(crate) fn seen(&self, connection: &RouterConnection, api_session: &Record<ApiSession>) {
         let identity = &api_session.spec.identity_id;
         if self
-            .context
+            .network
             .authorizer
             .may_use(&connection.router, identity.as_str())
         {

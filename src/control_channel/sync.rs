@@ -247,7 +247,7 @@ impl Followers {
 
     /// Reads all API sessions. Tells routers what has changed in those that they know.
     fn read_all(&self) -> Result<()> {
-        let store = &self.core.context.authorizer.store;
+        let store = &self.core.network.store();
         let (mut changes, mut found) = (Vec::new(), HashSet::new());
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
@@ -283,7 +283,7 @@ impl Followers {
     /// Reads what API sessions are now, and tells routers what has changed.
     fn changed(&self, ids: &[&str]) -> Result<()> {
         for some in ids.chunks(CHUNK) {
-            let found = self.core.context.authorizer.store.read(|tx| {
+            let found = self.core.network.store().read(|tx| {
                 let found = some.iter().map(|id| ChannelSession::find(tx, id));
                 found.collect::<Result<Vec<_>>>()
             })?;
@@ -309,9 +309,8 @@ impl Followers {
             .collect();
         ids.extend(
             self.core
-                .context
-                .authorizer
-                .store
+                .network
+                .store()
                 .read(|tx| tx.ids(ApiSession::KIND, "identity", identity.as_str()))?,
         );
         self.changed(&ids.iter().map(String::as_str).collect::<Vec<_>>())

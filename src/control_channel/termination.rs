@@ -33,10 +33,9 @@ impl ControlCore {
 
     /// Removes a terminator and its record. Its circuits stay open.
     pub(crate) fn end_hosted(&self, hosted: &Arc<HostedTerminator>) {
-        if self
-            .hosted
-            .remove(hosted, |id| self.records.remove(&hosted.router, [id]))
-        {
+        if self.hosted.remove(hosted, |id| {
+            self.network.records.remove(&hosted.router, [id])
+        }) {
             self.online().set_dynamic_cost(hosted.id.as_str(), 0);
         }
     }
@@ -73,7 +72,7 @@ pub(crate) fn follow(core: &ControlCore, event: &Event) {
 /// The store cannot be read or written.
 pub(crate) fn clear(core: &ControlCore) -> Result<()> {
     let mut routers = Vec::new();
-    core.context.authorizer.store.read(|tx| {
+    core.network.store().read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
             if !router.is_built_in()
                 && tx
@@ -88,7 +87,7 @@ pub(crate) fn clear(core: &ControlCore) -> Result<()> {
     })?;
     routers
         .iter()
-        .try_for_each(|router| core.records.clear(router))
+        .try_for_each(|router| core.network.records.clear(router))
 }
 
 /// Reduces the cost of failed dials periodically. Never ends.

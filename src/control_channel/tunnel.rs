@@ -108,9 +108,8 @@ pub(crate) fn open(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
             let _opening = of.opening.lock().await;
             let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
             let config_types = at
-                .context
-                .authorizer
-                .store
+                .network
+                .store()
                 .read(|tx| login::config_types(tx, &asked.config_types))
                 .map_err(unreadable)?;
             let opened = opened(&at, &identity, &api_session);
@@ -133,7 +132,7 @@ async fn session_of_router(
     connection: &RouterConnection,
     asked: &tunnel::CreateApiSession,
 ) -> Answer<(Record<Identity>, Record<ApiSession>)> {
-    let (authorizer, router) = (&core.context.authorizer, connection.router.as_str());
+    let (authorizer, router) = (&core.network.authorizer, connection.router.as_str());
     let (id, now) = (Id::<Identity>::from_text(router), authorizer.clock.now());
     let found = authorizer.store.read(|tx| {
         let is_enabled = tx
@@ -223,7 +222,7 @@ fn opened(
         token: session.spec.token.clone(),
         // A little earlier than the session ends.
         refresh_interval_seconds: u32::try_from(
-            core.context
+            core.network
                 .authorizer
                 .sessions
                 .timeout()
@@ -376,7 +375,7 @@ pub(crate) fn take_ended(core: &ControlCore, connection: &RouterConnection) -> b
 }
 
 fn is_valid(core: &ControlCore, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
-    let authorizer = &core.context.authorizer;
+    let authorizer = &core.network.authorizer;
     let is_valid = matches!(
         authorizer.sessions.resolve(
             &authorizer.store,
@@ -408,7 +407,7 @@ pub(crate) async fn session(
         .lock()
         .clone()
         .ok_or_else(RequestFailure::invalid_api_session)?;
-    let authorizer = &core.context.authorizer;
+    let authorizer = &core.network.authorizer;
     let api_session = tunneler.api_session.clone();
     let policy_type = if right == Right::Dial {
         PolicyType::Dial

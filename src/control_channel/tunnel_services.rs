@@ -19,7 +19,7 @@ use crate::{
 
 /// The ids of the services that an identity may use, each with the names of its rights.
 pub(crate) fn held(core: &ControlCore, identity: &str) -> Vec<(String, Vec<String>)> {
-    core.context.authorizer.access.ask(|engine| {
+    core.network.authorizer.access.ask(|engine| {
         let rights = engine.rights(identity);
         let held = |row: &u32| {
             let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")]
@@ -39,7 +39,7 @@ pub(crate) fn held(core: &ControlCore, identity: &str) -> Vec<(String, Vec<Strin
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn list(core: &ControlCore, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
-    let authorizer = &core.context.authorizer;
+    let authorizer = &core.network.authorizer;
     let held = held(core, tunneler.identity.as_str());
     let services = authorizer.store.read(|tx| {
         let configs = Configs::of(tx, tunneler)?;

@@ -71,9 +71,8 @@ async fn create(
     asked: &tunnel::CreateTerminatorV2,
 ) -> Result<(), BindRefusal> {
     let service = core
-        .context
-        .authorizer
-        .store
+        .network
+        .store()
         .read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
     let service = service
         .map_err(unreadable)

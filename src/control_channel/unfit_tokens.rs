@@ -63,10 +63,7 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
 }
 
 fn unfit(core: &ControlCore) -> Result<Vec<Id<Session>>> {
-    let (store, access) = (
-        &core.context.authorizer.store,
-        &core.context.authorizer.access,
-    );
+    let (store, access) = (&core.network.store(), &core.network.authorizer.access);
     let mut unfit = Vec::new();
     store.read(|tx| {
         tx.each_readable::<Session>(|session| {

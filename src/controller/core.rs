@@ -27,7 +27,7 @@ use crate::{
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
     expiring::ExpiryNotice,
-    fabric,
+    fabric::{Network, SessionAuthorizer},
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
     maintenance::{Maintenance, Trials},
@@ -55,7 +55,7 @@ pub(super) struct ControllerCore {
     refusals: Refusals,
     login_links: LoginLinks,
     reserved: Reserved,
-    circuit_quota: Arc<fabric::CircuitQuota>,
+    network: Arc<Network>,
 }
 
 impl ControllerCore {
@@ -98,19 +98,34 @@ impl ControllerCore {
             &config.data,
         );
         let refusals = Refusals::default();
+        let changes = Changes::new(
+            store.clone(),
+            context(config, keystore.clone(), advertised.clone()),
+        );
+        let authorizer = SessionAuthorizer {
+            store: store.clone(),
+            access: followers.access.clone(),
+            posture: followers.posture.clone(),
+            sessions: followers.sessions.clone(),
+            clock: clock.clone(),
+        };
+        let network = Network::new(
+            authorizer,
+            changes.clone(),
+            refusals.clone(),
+            followers.hosting.clone(),
+            &config.router,
+        );
         Ok(Self {
             audit: AccessAudit::following(&store)?,
-            changes: Changes::new(
-                store.clone(),
-                context(config, keystore.clone(), advertised.clone()),
-            ),
             metrics: Metrics::new(
                 metrics,
                 maintenance.metrics().clone(),
                 refusals.counter().clone(),
                 followers.hosting.failure_counter(),
             ),
-            circuit_quota: fabric::CircuitQuota::new(&config.router),
+            network: Arc::new(network),
+            changes,
             config: Arc::new(config.clone()),
             certificates: Arc::new(certificates),
             login_links: LoginLinks::default(),
@@ -183,21 +198,10 @@ impl ControllerCore {
     /// # Errors
     /// The file cannot be read, or no thread can be started.
     pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
-        let authorizer = fabric::SessionAuthorizer {
-            store: self.store.clone(),
-            access: self.followers.access.clone(),
-            posture: self.followers.posture.clone(),
-            sessions: self.followers.sessions.clone(),
-            clock: self.clock.clone(),
-        };
         let context = control_channel::ControlContext {
-            authorizer,
+            network: self.network.clone(),
             changes: self.changes.clone(),
-            refusals: self.refusals.clone(),
-            hosting: self.followers.hosting.clone(),
             keystore: self.keystore.clone(),
-            config: self.config.router.clone(),
-            circuit_quota: self.circuit_quota.clone(),
             routers: self.config.routers.clone(),
             passwords: self.passwords.clone(),
             reserved: self.reserved.clone(),
@@ -212,16 +216,8 @@ impl ControllerCore {
     pub(super) fn start_router(&self) -> Result<built_in_router::Router, NotStarted> {
         let context = || built_in_router::RouterContext {
             id: Id::from_text(EdgeRouter::BUILT_IN),
-            store: self.store.clone(),
-            changes: self.changes.clone(),
-            access: self.followers.access.clone(),
-            posture: self.followers.posture.clone(),
-            sessions: self.followers.sessions.clone(),
-            refusals: self.refusals.clone(),
-            hosting: self.followers.hosting.clone(),
-            clock: self.clock.clone(),
+            network: self.network.clone(),
             config: self.config.router.clone(),
-            circuit_quota: self.circuit_quota.clone(),
         };
         Ok(routers::start(&self.config, &self.followers.feed, context)?)
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// Decides whether a session grants its right. Cheap to clone.
 #[derive(Clone)]
-pub struct SessionAuthorizer {
+pub(crate) struct SessionAuthorizer {
     pub store: Store,
     pub access: Access,
     pub posture: Posture,
@@ -24,13 +24,13 @@ pub struct SessionAuthorizer {
 
 /// The API session of the caller that presents a session.
 #[derive(Clone, Copy)]
-pub struct PresentedSession<'h> {
+pub(crate) struct PresentedSession<'h> {
     pub api_session: &'h Id<ApiSession>,
     pub token: &'h str,
 }
 
 /// A granted right.
-pub struct Grant {
+pub(crate) struct Grant {
     pub identity: Record<Identity>,
     pub service: Record<Service>,
 }
@@ -40,7 +40,7 @@ impl SessionAuthorizer {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn authorize(
+    pub(crate) fn authorize(
         &self,
         presented: PresentedSession<'_>,
         session: &Record<Session>,

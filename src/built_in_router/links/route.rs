@@ -109,7 +109,7 @@ fn endpoint(
         token: String::new(),
         address: None,
         hello: String::new(),
-        since: core.context.clock.now(),
+        since: core.network.now(),
     };
     let channel = Arc::new(Channel::new(
         login,
@@ -163,7 +163,7 @@ async fn to_host(
     };
     let circuit = Arc::new(Circuit::new(
         endpoint.circuit.clone(),
-        core.context.clock.now(),
+        core.network.now(),
         client,
         0,
     ));
@@ -205,7 +205,7 @@ async fn to_host(
 
 /// The records of the client and the service; `None` if one does not exist.
 fn grant(core: &RouterCore, host: &RouteToHost) -> StoreResult<Option<Grant>> {
-    core.context.store.read(|tx| {
+    core.network.store().read(|tx| {
         let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) =
             (tx.find(&host.client)?, tx.find(&host.service)?);
         Ok(identity
