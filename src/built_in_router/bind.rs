@@ -6,14 +6,13 @@ use super::{
     core::RouterCore,
     message::{self},
     requests::RequestGuard,
-    terminators,
 };
 use crate::{
     access::Right,
     authentication::BIND,
     change::Lifecycle,
-    entity::{EdgeRouter, Id, Precedence, Terminator},
-    fabric::{RequestFailure, Retry, Weight},
+    entity::{EdgeRouter, Id, Precedence, Record, Session, Terminator},
+    fabric::{EDGE, HostedService, LiveTerminator, NotAdded, RequestFailure, Weight},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -103,10 +102,7 @@ async fn host(
     }
     let session = core.session_of(channel, frame.body()).await?;
     let (instance, secret) = instance(frame)?;
-    let listener = frame
-        .header(key::LISTENER)
-        .filter(|listener| !listener.is_empty());
-    if listener.is_some_and(|listener| listener.len() > MAX_SECRET) {
+    if listener(frame).is_some_and(|listener| listener.len() > MAX_SECRET) {
         return Err(RequestFailure::instance(format!(
             "a listener id has at most {MAX_SECRET} bytes"
         )));
@@ -129,24 +125,16 @@ async fn host(
     if let Earlier::Same = earlier {
         return Ok(());
     }
-    let grant = core.check(channel, &session, Right::Bind)?;
+    core.check(channel, &session, Right::Bind)?;
     let taken_over = earlier.end(core);
-    let request = BindRequest {
-        id: taken_over
-            .clone()
-            .unwrap_or_else(|| Id::from_text(Terminator::new_id())),
-        channel: channel.clone(),
-        connection,
-        session: session.id.clone(),
-        service: session.spec.service_id.clone(),
-        token: frame.body().to_vec(),
+    let binding = new_binding(
+        core,
+        channel,
+        frame,
+        &session,
         instance,
-        public_key: public_key.map(<[u8]>::to_vec),
-        listener: listener.map(<[u8]>::to_vec),
-        gives_ids: frame.is_set(key::ROUTER_CONNECTION),
-        wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),
-    };
-    let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
+        taken_over.as_ref(),
+    );
     if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
         core.network
             .records
@@ -157,14 +145,12 @@ async fn host(
     }
     // From here on the review of a change finds the binding. The second check covers changes before
     // this point.
-    let outcome = match core
-        .registry
-        .add_binding(&binding)
-        .and_then(|()| core.check(channel, &session, Right::Bind))
-    {
-        Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
-        Err(failure) => Err(failure),
-    };
+    let terminator = &binding.terminator;
+    let outcome =
+        match add(core, &binding).and_then(|()| core.check(channel, &session, Right::Bind)) {
+            Ok(_) => core.network.records.add(terminator, secret).await,
+            Err(failure) => Err(failure),
+        };
     if let Err(failure) = outcome {
         core.drop_binding(&binding, None);
         core.network
@@ -173,17 +159,72 @@ async fn host(
         return Err(failure);
     }
     core.counters.binds_accepted.increment();
-    binding.set_listed(true);
-    if binding.is_closed() {
+    terminator.set_listed(true);
+    if terminator.is_ended() {
         core.network
             .records
-            .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
+            .remove(EdgeRouter::BUILT_IN, [binding.id().clone()]);
         return Err(RequestFailure::access_denied(
             "access has ended in the meantime",
         ));
     }
-    tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");
+    tracing::debug!(terminator = %binding.id(), service = %session.spec.service_id, identity = %channel.identity, "hosted");
     Ok(())
+}
+
+/// The binding that a Bind asks for. It continues the terminator `taken_over`, if there is one.
+fn new_binding(
+    core: &RouterCore,
+    channel: &Arc<Channel>,
+    frame: &Frame,
+    session: &Record<Session>,
+    instance: String,
+    taken_over: Option<&Id<Terminator>>,
+) -> Arc<Binding> {
+    let public_key = frame
+        .header(key::PUBLIC_KEY)
+        .and_then(|value| Some((u32::try_from(key::PUBLIC_KEY).ok()?, value.to_vec())));
+    let hosted = HostedService {
+        id: taken_over
+            .cloned()
+            .unwrap_or_else(|| Id::from_text(Terminator::new_id())),
+        router: core.context.id.to_string(),
+        binding: EDGE,
+        service: session.spec.service_id.clone(),
+        instance,
+        identity: channel.identity.clone(),
+        session: session.id.clone(),
+        api_session: channel.api_session.clone(),
+        token: channel.token.clone(),
+        peer_data: public_key.into_iter().collect(),
+    };
+    let request = BindRequest {
+        channel: channel.clone(),
+        connection: frame.u32(key::CONNECTION).unwrap_or_default(),
+        token: frame.body().to_vec(),
+        listener: listener(frame).map(<[u8]>::to_vec),
+        gives_ids: frame.is_set(key::ROUTER_CONNECTION),
+        wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),
+    };
+    let terminator = LiveTerminator::new(hosted, weight(frame, Weight::default()));
+    Arc::new(Binding::new(Arc::new(terminator), request))
+}
+
+/// Adds a binding here, and its terminator to the network.
+fn add(core: &RouterCore, binding: &Arc<Binding>) -> Result<(), RequestFailure> {
+    core.registry.add_binding(binding)?;
+    let added = core.network.terminators.add(&binding.terminator);
+    added.map_err(|reason| match reason {
+        NotAdded::Ended => RequestFailure::access_denied("the connection has ended"),
+        NotAdded::Exists => RequestFailure::internal("another terminator has this id"),
+    })
+}
+
+/// The listener id of a Bind, if it has one.
+fn listener(frame: &Frame) -> Option<&[u8]> {
+    frame
+        .header(key::LISTENER)
+        .filter(|listener| !listener.is_empty())
 }
 
 /// The earlier bindings that a new Bind repeats or replaces.
@@ -204,22 +245,21 @@ fn earlier(
     service: &str,
     instance: &str,
 ) -> Earlier {
-    let hosts = core.registry.hosts_of(service);
-    let is_here = |binding: &Binding| Arc::ptr_eq(&binding.channel, channel);
-    if let Some(listener) = frame
-        .header(key::LISTENER)
-        .filter(|listener| !listener.is_empty())
-    {
+    let hosts = core
+        .registry
+        .bindings_of(&core.network.terminators.of_service(service));
+    let is_here = |binding: &Binding| Arc::ptr_eq(binding.channel(), channel);
+    if let Some(listener) = listener(frame) {
         let known = |binding: &&Arc<Binding>| {
-            binding.listener.as_deref() == Some(listener)
-                && binding.channel.identity == channel.identity
-                && !binding.is_closed()
+            binding.request.listener.as_deref() == Some(listener)
+                && binding.channel().identity == channel.identity
+                && !binding.terminator.is_ended()
         };
         return match hosts.iter().find(known) {
             Some(old)
                 if is_here(old)
-                    && old.token == frame.body()
-                    && Some(old.connection) == frame.u32(key::CONNECTION) =>
+                    && old.request.token == frame.body()
+                    && Some(old.request.connection) == frame.u32(key::CONNECTION) =>
             {
                 Earlier::Same
             }
@@ -228,7 +268,9 @@ fn earlier(
         };
     }
     let left = |binding: &Arc<Binding>| {
-        !is_here(binding) && binding.token == frame.body() && binding.instance == instance
+        !is_here(binding)
+            && binding.request.token == frame.body()
+            && binding.terminator.hosted.instance == instance
     };
     Earlier::Left(hosts.into_iter().filter(left).collect())
 }
@@ -244,7 +286,7 @@ impl Earlier {
                 // cannot be continued.
                 core.drop_binding(&old, Some(&failure)).then(|| {
                     core.counters.binds_ended.increment();
-                    old.id.clone()
+                    old.id().clone()
                 })
             }
             Self::Left(bindings) => {
@@ -300,7 +342,9 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
         .u32(key::CONNECTION)
         .and_then(|connection| channel.entry(connection))
     {
-        Some(ConnectionEntry::Binding(binding)) if binding.token == frame.body() => Some(binding),
+        Some(ConnectionEntry::Binding(binding)) if binding.request.token == frame.body() => {
+            Some(binding)
+        }
         _ => None,
     }
 }
@@ -321,11 +365,15 @@ pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Fra
     };
     let known = binding.wanted();
     let weight = weight(frame, known);
-    if weight != known && binding.is_listed() && binding.want(weight) {
+    if weight != known && binding.terminator.is_listed() && binding.want(weight) {
         let core = core.clone();
         tokio::spawn(async move {
             while let Some(weight) = binding.next_update() {
-                terminators::update(&core, &binding, weight).await;
+                let id = binding.id().clone();
+                core.network
+                    .records
+                    .update(EdgeRouter::BUILT_IN, id, weight)
+                    .await;
             }
         });
     }
@@ -334,6 +382,6 @@ pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Fra
 /// Logs the reported health of a host. The SDK itself reacts to it by updating its precedence.
 pub(crate) fn health(channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
-        tracing::debug!(terminator = %binding.id, passed = frame.is_set(key::HEALTH_PASSED), "health of a host");
+        tracing::debug!(terminator = %binding.id(), passed = frame.is_set(key::HEALTH_PASSED), "health of a host");
     }
 }

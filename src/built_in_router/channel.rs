@@ -159,9 +159,9 @@ impl Channel {
     /// Frees the connection id of this binding.
     pub(crate) fn forget_binding(&self, binding: &Arc<Binding>) {
         let mut table = self.table.lock();
-        if matches!(table.connections.get(&binding.connection), Some(ConnectionEntry::Binding(known)) if Arc::ptr_eq(known, binding))
+        if matches!(table.connections.get(&binding.request.connection), Some(ConnectionEntry::Binding(known)) if Arc::ptr_eq(known, binding))
         {
-            table.connections.remove(&binding.connection);
+            table.connections.remove(&binding.request.connection);
         }
     }
 

@@ -166,12 +166,16 @@ impl Circuit {
         Some(CircuitInfo {
             id: self.id.to_string(),
             service_id: basis.service.to_string(),
-            terminator_id: binding.id.to_string(),
+            terminator_id: binding.id().to_string(),
             since: self.since,
             routers: vec![router.to_owned()],
             links: Vec::new(),
             client: end(&self.client, &basis.session, from_client),
-            host: Some(end(&host.end, &binding.session, from_host)),
+            host: Some(end(
+                &host.end,
+                &binding.terminator.hosted.session,
+                from_host,
+            )),
         })
     }
 }

@@ -214,8 +214,8 @@ impl RouterCore {
             outbox.finish(end.queue);
         }
         if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
-            binding.load().circuit_ended();
-            self.show_cost(binding);
+            binding.terminator.load.circuit_ended();
+            self.network.show_cost(&binding.terminator);
         }
         tracing::debug!(circuit = %circuit.id, "circuit ended");
         self.ended.notify_waiters();
@@ -233,30 +233,32 @@ impl RouterCore {
     pub(crate) fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&RequestFailure>) {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
-            if binding.is_listed() {
+            // After the end: a Bind that lists it later sees that it has ended.
+            if binding.terminator.is_listed() {
                 self.network
                     .records
-                    .remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
+                    .remove(EdgeRouter::BUILT_IN, [binding.id().clone()]);
             }
         }
     }
 
-    /// Ends a binding but keeps its terminator. Returns false if it had ended before.
+    /// Ends a binding but keeps its record. Returns false if it had ended before.
     pub(crate) fn drop_binding(
         &self,
         binding: &Arc<Binding>,
         failure: Option<&RequestFailure>,
     ) -> bool {
-        if !binding.close() {
+        if !binding.terminator.end() {
             return false;
         }
         self.registry.remove_binding(binding);
-        binding.channel.forget_binding(binding);
-        self.online().set_dynamic_cost(binding.id.as_str(), 0);
+        self.network.terminators.remove(&binding.terminator, |_| ());
+        binding.channel().forget_binding(binding);
+        self.online().set_dynamic_cost(binding.id().as_str(), 0);
         if let Some(failure) = failure {
             binding
-                .channel
-                .send(message::closed(binding.connection, failure));
+                .channel()
+                .send(message::closed(binding.request.connection, failure));
         }
         true
     }
@@ -342,14 +344,6 @@ impl RouterCore {
                 );
                 link.close();
             }
-        }
-    }
-
-    /// Publishes the dynamic cost of a binding.
-    pub(crate) fn show_cost(&self, binding: &Binding) {
-        if binding.is_open() {
-            self.online()
-                .set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());
         }
     }
 }

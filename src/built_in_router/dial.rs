@@ -20,7 +20,7 @@ use crate::{
     access::Right,
     authentication::DIAL,
     entity::{Record, Session},
-    fabric::{Grant, RequestFailure, Retry, Strategy, choose},
+    fabric::{Grant, RequestFailure, Strategy, choose},
     hosting::{DialFault, HostKey},
 };
 use std::sync::Arc;
@@ -168,8 +168,8 @@ async fn establish(
             break;
         }
         if let (Chosen::Here(binding), Some(failure)) = (&chosen, &last) {
-            binding.load().dial_failed();
-            core.show_cost(binding);
+            binding.terminator.load.dial_failed();
+            core.network.show_cost(&binding.terminator);
             core.note_failed_dial(binding, failure);
         }
         tried.push(chosen);
@@ -195,9 +195,9 @@ async fn establish(
 impl RouterCore {
     /// Records that a host was not reached.
     fn note_failed_dial(&self, binding: &Binding, failure: &RequestFailure) {
-        let host = HostKey::Identity(binding.channel.identity.as_str().into());
+        let host = HostKey::Identity(binding.terminator.hosted.identity.as_str().into());
         self.network.hosting.dial_failed(
-            binding.service.as_str(),
+            binding.terminator.hosted.service.as_str(),
             Some(host),
             self.context.id.as_str(),
             failure.fault,
@@ -242,9 +242,16 @@ fn choose_host(
             .iter()
             .any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, binding)))
     };
-    let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
+    let hosts = core
+        .network
+        .terminators
+        .of_service(grant.service.id.as_str());
+    let mut bindings = core.registry.bindings_of(&hosts);
     bindings.retain(|binding| {
-        binding.is_open() && binding.instance.as_bytes() == wanted && !was_tried(binding)
+        let terminator = &binding.terminator;
+        terminator.is_open()
+            && terminator.hosted.instance.as_bytes() == wanted
+            && !was_tried(binding)
     });
     let remote = core
         .remote_routers
@@ -262,12 +269,12 @@ fn choose_host(
     }
     let weights: Vec<_> = bindings
         .iter()
-        .map(|binding| binding.weight())
+        .map(|binding| binding.terminator.weight())
         .chain(others.iter().map(|(_, weight)| *weight))
         .collect();
     let mut ids = bindings
         .iter()
-        .map(|binding| binding.id.as_str())
+        .map(|binding| binding.id().as_str())
         .chain(others.iter().map(|(id, _)| id.as_str()));
     let sticky = frame.header(key::STICKINESS);
     let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
@@ -363,9 +370,9 @@ pub(crate) async fn dial(
     grant: &Grant,
     binding: &Arc<Binding>,
 ) -> Result<(), RequestFailure> {
-    let host = &binding.channel;
+    let host = binding.channel();
     let gone = || RequestFailure::internal("the host has left").because(DialFault::Left);
-    let connection = match binding.gives_ids {
+    let connection = match binding.request.gives_ids {
         true => Some(
             host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host))
                 .ok_or_else(gone)?,
@@ -375,7 +382,7 @@ pub(crate) async fn dial(
     let (queue, sequence) = (host.outbox.open(), host.next_sequence());
     let (done, mut answer) = oneshot::channel();
     let has_sdk_flow_control =
-        binding.wants_sdk_flow_control && frame.is_set(key::SDK_FLOW_CONTROL);
+        binding.request.wants_sdk_flow_control && frame.is_set(key::SDK_FLOW_CONTROL);
     let dialing = PendingDial {
         circuit: circuit.clone(),
         binding: binding.clone(),
@@ -448,7 +455,7 @@ fn request(
 ) -> Frame {
     let caller = &grant.identity;
     let builder = Builder::new(kind::DIAL)
-        .u32(key::CONNECTION, binding.connection)
+        .u32(key::CONNECTION, binding.request.connection)
         .text(key::CALLER, &caller.spec.name)
         .text(key::CIRCUIT, &circuit.id)
         .text(key::DIALER_ID, caller.id.as_str())
@@ -462,7 +469,7 @@ fn request(
     } else {
         builder
     };
-    builder.body(&binding.token)
+    builder.body(&binding.request.token)
 }
 
 /// Adds the headers that tell an SDK that both ends perform flow control.
@@ -513,9 +520,7 @@ fn accept(
         has_sdk_flow_control,
         ..
     } = dialing;
-    let host_key = frame
-        .header(key::PUBLIC_KEY)
-        .or(binding.public_key.as_deref());
+    let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key());
     if dialing.needs_key && host_key.is_none() {
         let failure = RequestFailure::encryption(
             "encryption required on service, terminator did not send public header",
@@ -559,7 +564,7 @@ fn accept(
         .optional(key::PUBLIC_KEY, host_key)
         .optional(
             key::STICKINESS,
-            dialing.is_sticky.then(|| binding.id.as_str()),
+            dialing.is_sticky.then(|| binding.id().as_str()),
         );
     let answer = if *has_sdk_flow_control {
         with_flow_control(answer, core, circuit)
@@ -568,7 +573,7 @@ fn accept(
     };
     let answer_both = || {
         if dialing.connection.is_none() {
-            host.send(sdk::connected(frame, binding.connection).empty());
+            host.send(sdk::connected(frame, binding.request.connection).empty());
         }
         client.channel.outbox.push(client.queue, answer.empty());
     };
@@ -577,13 +582,13 @@ fn accept(
         .establish(circuit, host_end, answer_both)
         .map_err(ended)?;
     core.counters.circuits_opened.increment();
-    binding.load().dial_succeeded();
-    core.show_cost(binding);
+    binding.terminator.load.dial_succeeded();
+    core.network.show_cost(&binding.terminator);
     core.network.hosting.dial_succeeded(
-        binding.service.as_str(),
-        &HostKey::Identity(binding.channel.identity.as_str().into()),
+        binding.terminator.hosted.service.as_str(),
+        &HostKey::Identity(binding.terminator.hosted.identity.as_str().into()),
     );
-    tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.service, "circuit");
+    tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.terminator.hosted.service, "circuit");
     Ok(())
 }
 

@@ -14,8 +14,6 @@ use crate::fabric::RequestFailure;
 const MEASURE: Duration = Duration::from_secs(10);
 /// API sessions with a channel are marked active every this many intervals.
 const ACTIVE: u32 = 3;
-/// The cost of failed dials is reduced every this many intervals.
-const REDUCE_FAILURES: u32 = 6;
 /// How long a stop waits for circuits over remote routers. Their other ends do not stop with this
 /// controller, and neither their routers nor the network in between tell whether they have anything
 /// left to deliver: an idle one would hold every stop for `drain-timeout`. With the time for hosts
@@ -41,12 +39,6 @@ pub(crate) async fn run(core: Arc<RouterCore>) {
             .for_each(|transit| transit.traffic.measure(MEASURE.as_secs()));
         if round % ACTIVE == 0 {
             keep_active(&core, &open);
-        }
-        if round % REDUCE_FAILURES == 0 {
-            open.bindings
-                .iter()
-                .filter(|binding| binding.load().reduce_failures())
-                .for_each(|binding| core.show_cost(binding));
         }
     }
 }

@@ -40,7 +40,6 @@ mod remote_routers;
 mod requests;
 mod review;
 mod send_queue;
-mod terminators;
 mod trace;
 mod traffic;
 mod writer;
@@ -55,8 +54,8 @@ pub(crate) use self::{
 };
 pub use self::{counters::TrafficInfo, hello::ChannelPeer};
 use crate::{
-    entity::{ApiSession, Id, Identity, Session, TypedLookup},
-    fabric::{ChannelInfo, CircuitInfo, PendingReviews, RequestFailure, SentInfo, Weight},
+    entity::TypedLookup,
+    fabric::{ChannelInfo, CircuitInfo, PendingReviews, RequestFailure, SentInfo},
     priority::lower_priority,
     store::CommitFeed,
 };
@@ -81,16 +80,6 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The router of this process; empty if it is disabled. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Router(Option<Arc<Inner>>);
-
-/// A host at the built-in router.
-pub(crate) struct HostHere {
-    pub session: Id<Session>,
-    pub api_session: Id<ApiSession>,
-    pub identity: Id<Identity>,
-    /// The token of the API session.
-    pub token: String,
-    pub weight: Weight,
-}
 
 /// A running router and its threads.
 struct Inner {
@@ -249,22 +238,6 @@ impl Router {
         self.core()
             .iter()
             .for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
-    }
-
-    /// The host of a terminator, if it can be dialed.
-    pub(crate) fn host(&self, terminator: &str) -> Option<HostHere> {
-        let binding = self
-            .core()?
-            .registry
-            .binding(terminator)
-            .filter(|binding| binding.is_open())?;
-        Some(HostHere {
-            session: binding.session.clone(),
-            api_session: binding.channel.api_session.clone(),
-            identity: binding.channel.identity.clone(),
-            token: binding.channel.token.clone(),
-            weight: binding.weight(),
-        })
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     config,
-    fabric::{AuthorizingIndex, AuthorizingRecord, CircuitPermit, IdentityQuota, RequestFailure},
+    fabric::{
+        AuthorizingIndex, AuthorizingRecord, CircuitPermit, IdentityQuota, LiveTerminator,
+        RequestFailure,
+    },
 };
 
 pub(crate) struct CircuitRegistry {
@@ -27,9 +30,6 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
-    /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on
-    /// the number of circuits.
-    hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
     channels_by_identity: IdentityQuota,
     /// By circuit; none for a circuit whose client is at another router.
     permits: HashMap<Arc<str>, CircuitPermit>,
@@ -41,7 +41,6 @@ struct Open {
 enum Member {
     Channel(u64),
     Circuit(Arc<str>),
-    Binding(Arc<str>),
 }
 
 /// A selection of open items.
@@ -132,7 +131,7 @@ impl CircuitRegistry {
         if host
             .binding
             .as_ref()
-            .is_some_and(|binding| binding.is_closed())
+            .is_some_and(|binding| binding.terminator.is_ended())
         {
             return Err(Box::new(host));
         }
@@ -160,48 +159,33 @@ impl CircuitRegistry {
     /// It has ended, or its identity has as many bindings as an identity may have.
     pub(crate) fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
-        if binding.is_closed() {
+        if binding.terminator.is_ended() {
             return Err(RequestFailure::access_denied("the connection has ended"));
         }
         if !open
             .bindings_by_identity
-            .take(binding.channel.identity.as_str(), 1)
+            .take(binding.channel().identity.as_str(), 1)
         {
             return Err(RequestFailure::busy(
                 "the identity hosts as many services as router.max-binds allows",
             ));
         }
-        let id: Arc<str> = binding.id.as_str().into();
-        open.bindings.insert(id.clone(), binding.clone());
-        open.hosts
-            .entry(binding.service.to_string())
-            .or_default()
-            .insert(id.clone(), binding.clone());
-        open.by_authorizing_record
-            .add(Member::Binding(id), bases_of_binding(binding));
+        open.bindings
+            .insert(binding.id().as_str().into(), binding.clone());
         Ok(())
     }
 
     pub(crate) fn remove_binding(&self, binding: &Arc<Binding>) {
         let mut open = self.open.lock();
-        let id: Arc<str> = binding.id.as_str().into();
         // A newer binding may have taken over its id.
         if open
             .bindings
-            .get(&id)
+            .get(binding.id().as_str())
             .is_some_and(|known| Arc::ptr_eq(known, binding))
         {
-            open.bindings.remove(&id);
-            if let Some(hosts) = open.hosts.get_mut(binding.service.as_str()) {
-                hosts.remove(&id);
-                if hosts.is_empty() {
-                    open.hosts.remove(binding.service.as_str());
-                }
-            }
-            open.by_authorizing_record
-                .remove(&Member::Binding(id), bases_of_binding(binding));
+            open.bindings.remove(binding.id().as_str());
             open.bindings_by_identity
-                .give_back(binding.channel.identity.as_str(), 1);
+                .give_back(binding.channel().identity.as_str(), 1);
         }
     }
 
@@ -213,14 +197,12 @@ impl CircuitRegistry {
         self.open.lock().bindings.get(terminator).cloned()
     }
 
-    /// The bindings of a service, including those that cannot be dialed.
-    pub(crate) fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
-        self.open
-            .lock()
-            .hosts
-            .get(service)
-            .map(|hosts| hosts.values().cloned().collect())
-            .unwrap_or_default()
+    /// The bindings of these terminators.
+    pub(crate) fn bindings_of(&self, terminators: &[Arc<LiveTerminator>]) -> Vec<Arc<Binding>> {
+        let open = self.open.lock();
+        let known =
+            |terminator: &Arc<LiveTerminator>| open.bindings.get(terminator.id().as_str()).cloned();
+        terminators.iter().filter_map(known).collect()
     }
 
     /// The number of circuits, including those that wait for their host.
@@ -279,7 +261,6 @@ impl CircuitRegistry {
             match member {
                 Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
                 Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
-                Member::Binding(id) => some.bindings.extend(open.bindings.get(id).cloned()),
             }
         }
         some
@@ -315,10 +296,11 @@ fn bases_of_client(circuit: &Circuit) -> Vec<AuthorizingRecord> {
 }
 
 fn bases_of_binding(binding: &Binding) -> Vec<AuthorizingRecord> {
-    let identity = AuthorizingRecord::Identity(binding.channel.identity.to_string());
+    let hosted = &binding.terminator.hosted;
+    let identity = AuthorizingRecord::Identity(hosted.identity.to_string());
     vec![
-        AuthorizingRecord::Session(binding.session.to_string()),
-        AuthorizingRecord::Service(binding.service.to_string()),
+        AuthorizingRecord::Session(hosted.session.to_string()),
+        AuthorizingRecord::Service(hosted.service.to_string()),
         identity,
     ]
 }

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{channel::Channel, core::RouterCore, registry::Affected, terminators};
+use super::{channel::Channel, core::RouterCore, registry::Affected};
 use crate::{
     access::Right,
     entity::{EdgeRouter, Id, Record, Session, TypedLookup},
@@ -26,7 +26,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what to review after a committed change.
 pub(crate) fn on_commit(core: &RouterCore, triggers: &PendingReviews, event: &Event) {
-    terminators::follow(core, event);
     if let Some((_, new)) = event
         .of::<EdgeRouter>()
         .filter(|_| event.id == core.context.id.as_str())
@@ -60,11 +59,16 @@ fn review(core: &RouterCore, pending: PendingSet) -> Result<()> {
     let members = if pending.everything {
         vec![core.registry.everything()]
     } else {
-        pending
+        let terminators = core.network.terminators.depending_on(&pending.some);
+        let hosting = Affected {
+            bindings: core.registry.bindings_of(&terminators),
+            ..Affected::default()
+        };
+        let others = pending
             .some
             .iter()
-            .map(|basis| core.registry.depending_on(basis))
-            .collect()
+            .map(|basis| core.registry.depending_on(basis));
+        std::iter::once(hosting).chain(others).collect()
     };
     let mut pass = Review {
         core,
@@ -98,7 +102,11 @@ impl Review<'_> {
         }
         for binding in &members.bindings {
             if self
-                .problem(&binding.channel, &binding.session, Right::Bind)?
+                .problem(
+                    binding.channel(),
+                    &binding.terminator.hosted.session,
+                    Right::Bind,
+                )?
                 .is_some()
             {
                 core.end_binding(
@@ -119,7 +127,7 @@ impl Review<'_> {
                 .host()
                 .and_then(|host| Some((&host.end.channel, host.binding.as_ref()?)));
             if let (None, Some((channel, binding))) = (&problem, host) {
-                problem = self.problem(channel, &binding.session, Right::Bind)?;
+                problem = self.problem(channel, &binding.terminator.hosted.session, Right::Bind)?;
             }
             if problem.is_some() {
                 core.fail_circuit(circuit, &RequestFailure::access_denied("session closed"));

@@ -4,7 +4,6 @@
 use super::{
     connection::RouterConnection,
     core::ControlCore,
-    hosted_terminator::HostedTerminator,
     replies::{Lists, body, error, result},
     sessions::{FoundSession, SdkCredentials},
 };
@@ -13,13 +12,12 @@ use crate::{
     authentication::{BIND, RejectedCaller},
     entity::{Id, Precedence, Service, Terminator},
     fabric::{
-        DynamicCost, EDGE, FailureReason, Grant, NewTerminator, PresentedSession, RequestFailure,
-        Weight, unreadable,
+        EDGE, FailureReason, Grant, HostedService, LiveTerminator, PresentedSession,
+        RequestFailure, Weight, unreadable,
     },
 };
-use parking_lot::Mutex;
 use prost::Message;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 use tokio::time::sleep;
 use wire::{
     control::{
@@ -178,25 +176,26 @@ pub(crate) async fn host_for(
     };
     request.authorize(core, connection)?;
     let spec = &found.session.spec;
-    let Some(known) = core.hosted.find(&request_body.address) else {
+    let Some(known) = core.network.terminators.find(&request_body.address) else {
         return request.create(core, connection).await;
     };
-    let is_same = known.router == connection.router
-        && known.service == spec.service_id
-        && known.identity == spec.identity_id;
+    let before = &known.hosted;
+    let is_same = before.router == connection.router
+        && before.service == spec.service_id
+        && before.identity == spec.identity_id;
     if !is_same {
         return Err(request.refusal(Outcome::FailedIdConflict, "another terminator has this id"));
     }
-    if known.session == found.session.id && known.is_listed() {
+    if before.session == found.session.id && known.is_listed() {
         core.network
             .records
-            .update(&known.router, known.id.clone(), weight)
+            .update(&before.router, before.id.clone(), weight)
             .await;
         return Ok(());
     }
     // The record is deleted unless it is replaced first.
-    core.hosted.remove(&known, |id| {
-        core.network.records.remove(&known.router, [id])
+    core.network.terminators.remove(&known, |id| {
+        core.network.records.remove(&before.router, [id])
     });
     request.create(core, connection).await
 }
@@ -266,24 +265,29 @@ impl BindRequest<'_> {
             Id::<Terminator>::from_text(request_body.address.as_str()),
             &found.session.spec,
         );
-        if core.hosted.count(&connection.router) >= core.context.routers.max_terminators {
+        if core.network.terminators.count(&connection.router)
+            >= core.context.routers.max_terminators
+        {
             return Err(self.refusal(Outcome::FailedBusy, "too many terminators at this router"));
         }
-        let hosted = Arc::new(HostedTerminator {
+        let hosted = HostedService {
             id: id.clone(),
             router: connection.router.clone(),
             binding,
             service: spec.service_id.clone(),
+            instance: request_body.instance_id.clone(),
             identity: spec.identity_id.clone(),
             session: found.session.id.clone(),
             api_session: found.api_session.id.clone(),
             token: found.api_session.spec.token.clone(),
-            peer_data: request_body.peer_data.clone(),
-            load: DynamicCost::default(),
-            weight: Mutex::new(weight),
-            is_listed: AtomicBool::new(false),
-        });
-        if !core.hosted.add(&hosted) {
+            peer_data: request_body
+                .peer_data
+                .iter()
+                .filter_map(|entry| Some((entry.key?, entry.value.clone()?)))
+                .collect(),
+        };
+        let terminator = Arc::new(LiveTerminator::new(hosted, weight));
+        if core.network.terminators.add(&terminator).is_err() {
             return Err(self.refusal(
                 Outcome::FailedBusy,
                 "a terminator with this id is being created",
@@ -292,7 +296,7 @@ impl BindRequest<'_> {
         // The router may have been restarted meanwhile, and its terminators removed before this one
         // was added.
         if connection.is_closed() {
-            core.hosted.remove(&hosted, |_| ());
+            core.network.terminators.remove(&terminator, |_| ());
             return Err(self.refusal(
                 Outcome::FailedOther,
                 "the connection of the router has ended",
@@ -301,39 +305,26 @@ impl BindRequest<'_> {
         // From here on a change that removes the right finds the terminator; the second check
         // covers changes before.
         let written = match self.authorize(core, connection) {
-            Ok(grant) => {
-                let new = NewTerminator {
-                    id,
-                    router: connection.router.clone(),
-                    service: spec.service_id.clone(),
-                    weight,
-                    instance: request_body.instance_id.clone(),
-                    secret: if request_body.instance_id.is_empty() {
-                        Vec::new()
-                    } else {
-                        request_body.instance_secret.clone()
-                    },
-                    host: grant.identity.id.clone(),
-                    binding,
-                };
+            Ok(_) => {
+                let secret = &request_body.instance_secret;
                 core.network
                     .records
-                    .add(new)
+                    .add(&terminator, secret)
                     .await
                     .map_err(|failure| self.named(BindRefusal::of(failure)))
             }
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = written {
-            core.hosted.remove(&hosted, |_| ());
+            core.network.terminators.remove(&terminator, |_| ());
             return Err(refusal);
         }
-        if core.hosted.when_free(&hosted.id, |id| {
-            core.network.records.remove(&hosted.router, [id])
+        if core.network.terminators.when_free(terminator.id(), |id| {
+            core.network.records.remove(&connection.router, [id])
         }) {
             return Err(self.named(BindRefusal::of(RequestFailure::invalid_session())));
         }
-        tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
+        tracing::debug!(router = %connection.router, terminator = %terminator.id(), service = %spec.service_id, identity = %spec.identity_id, "hosted");
         Ok(())
     }
 }
@@ -430,9 +421,10 @@ pub(crate) fn change(
         return;
     };
     let own = core
-        .hosted
+        .network
+        .terminators
         .find(&request_body.terminator_id)
-        .filter(|hosted| hosted.router == connection.router);
+        .filter(|known| known.hosted.router == connection.router);
     let Some(hosted) = own else {
         return connection.send(error(&frame, 8, "invalid terminator"));
     };
@@ -459,8 +451,8 @@ pub(crate) fn change(
         core.network
             .records
             .update(
-                &hosted.router,
-                hosted.id.clone(),
+                &hosted.hosted.router,
+                hosted.id().clone(),
                 Weight {
                     precedence,
                     cost,
@@ -480,18 +472,20 @@ pub(crate) fn remove(core: &ControlCore, connection: &RouterConnection, frame: &
     };
     let own = request_body
         .texts(1)
-        .filter_map(|id| core.hosted.find(id))
-        .filter(|hosted| hosted.router == connection.router);
-    own.for_each(|hosted| core.end_hosted(&hosted));
+        .filter_map(|id| core.network.terminators.find(id))
+        .filter(|known| known.hosted.router == connection.router);
+    own.for_each(|hosted| {
+        core.network.end_terminator(&hosted);
+    });
     connection.send(result(frame, true, ""));
 }
 
 /// A request to validate terminators.
-pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
-    let of = |hosted: &Arc<HostedTerminator>| fabric::Terminator {
-        id: hosted.id.to_string(),
-        binding: hosted.binding.into(),
-        address: hosted.id.to_string(),
+pub(crate) fn validation(hosted: &[Arc<LiveTerminator>]) -> Frame {
+    let of = |terminator: &Arc<LiveTerminator>| fabric::Terminator {
+        id: terminator.id().to_string(),
+        binding: terminator.hosted.binding.into(),
+        address: terminator.id().to_string(),
         marker: 1,
     };
     let validation = fabric::ValidateTerminators {
@@ -515,7 +509,9 @@ pub(crate) fn validated(core: &ControlCore, connection: &RouterConnection, frame
         .filter(is_invalid)
         .filter_map(|entry: fabric::TerminatorStateEntry| entry.key);
     let own = invalid
-        .filter_map(|id| core.hosted.find(&id))
-        .filter(|hosted| hosted.router == connection.router);
-    own.for_each(|hosted| core.end_hosted(&hosted));
+        .filter_map(|id| core.network.terminators.find(&id))
+        .filter(|known| known.hosted.router == connection.router);
+    own.for_each(|hosted| {
+        core.network.end_terminator(&hosted);
+    });
 }

@@ -1,17 +1,15 @@
 //! The choice of a terminator for a dial: by precedence, cost, path and the strategy of the
 //! service.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use super::{circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator};
+use super::{circuit::Circuit, core::ControlCore};
 use crate::{
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
     fabric::{
-        DynamicCost, EDGE, Grant, Path, RequestFailure, Strategy, Weight,
-        choose as choose_by_weight, unreadable,
+        Grant, LiveTerminator, Path, RequestFailure, Strategy, Weight, choose as choose_by_weight,
+        unreadable,
     },
     hosting::{DialFault, HostKey},
 };
@@ -19,7 +17,7 @@ use crate::{
 /// A terminator where a circuit may end.
 pub(crate) struct Candidate {
     pub record: Record<Terminator>,
-    pub host: Option<Arc<HostedTerminator>>,
+    pub host: Option<Arc<LiveTerminator>>,
     /// From the router of the client to that of the host.
     pub path: Arc<Path>,
     weight: Weight,
@@ -93,10 +91,10 @@ pub(crate) fn find(
     });
     let candidates = records.into_iter().filter_map(|record| {
         let path = paths.get(&record.spec.router)?.clone();
-        let host = core.host_of(&record);
+        let host = core.network.terminators.find(record.id.as_str());
         if record.is_of_a_connection() {
             host.as_ref()
-                .filter(|host| host.is_listed() && host.router == record.spec.router)?;
+                .filter(|host| host.is_open() && host.hosted.router == record.spec.router)?;
         }
         let (precedence, cost) = (record.spec.precedence, record.spec.cost);
         let weight = host.as_ref().map_or(
@@ -188,29 +186,4 @@ pub(crate) fn choose(
             }
         },
     )
-}
-
-impl ControlCore {
-    /// The host of a terminator; `None` if the terminator was created over REST, or its host is not
-    /// connected.
-    fn host_of(&self, record: &Record<Terminator>) -> Option<Arc<HostedTerminator>> {
-        if record.spec.router != EdgeRouter::BUILT_IN {
-            return self.hosted.find(record.id.as_str());
-        }
-        let host = self.built_in.get()?.host(record.id.as_str())?;
-        Some(Arc::new(HostedTerminator {
-            id: record.id.clone(),
-            router: record.spec.router.clone(),
-            binding: EDGE,
-            service: record.spec.service.clone(),
-            identity: host.identity,
-            session: host.session,
-            api_session: host.api_session,
-            token: host.token,
-            peer_data: Vec::new(),
-            load: DynamicCost::default(),
-            weight: Mutex::new(host.weight),
-            is_listed: AtomicBool::new(true),
-        }))
-    }
 }

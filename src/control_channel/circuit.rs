@@ -1,12 +1,11 @@
 //! Circuits over routers with a control channel: what each depends on, and how it ends.
 
-use super::hosted_terminator::HostedTerminator;
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
     fabric::{
-        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, OwnerIndex, Path,
-        RequestFailure, SentInfo,
+        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, LiveTerminator,
+        OwnerIndex, Path, RequestFailure, SentInfo,
     },
 };
 use parking_lot::Mutex;
@@ -51,7 +50,7 @@ pub(crate) struct Established {
     pub since: Timestamp,
     pub terminator: Id<Terminator>,
     /// None for a terminator that was created over REST.
-    pub host: Option<Arc<HostedTerminator>>,
+    pub host: Option<Arc<LiveTerminator>>,
 }
 
 /// The routers whose answers to a route are awaited.
@@ -97,7 +96,7 @@ impl Circuit {
 
     /// The terminator at the host's end. None for a terminator that was created over REST, or
     /// before it is known.
-    pub(crate) fn host(&self) -> Option<Arc<HostedTerminator>> {
+    pub(crate) fn host(&self) -> Option<Arc<LiveTerminator>> {
         self.state.lock().end.as_ref()?.host.clone()
     }
 
@@ -155,8 +154,10 @@ impl Circuit {
                 &self.session.id,
                 client_bytes,
             ),
-            host: host
-                .map(|host| end(&host.identity, &host.api_session, &host.session, host_bytes)),
+            host: host.map(|host| {
+                let host = &host.hosted;
+                end(&host.identity, &host.api_session, &host.session, host_bytes)
+            }),
         })
     }
 
@@ -219,7 +220,7 @@ impl Circuit {
     }
 
     /// Stops waiting for answers of routers. Returns the host's end if the circuit was established.
-    pub(crate) fn close(&self) -> Option<Arc<HostedTerminator>> {
+    pub(crate) fn close(&self) -> Option<Arc<LiveTerminator>> {
         let mut state = self.state.lock();
         state.waiting = None;
         state.end.as_ref()?.host.clone()
@@ -236,11 +237,11 @@ impl Circuit {
 }
 
 /// What a circuit depends on at its host's end.
-fn bases_of_host(host: &HostedTerminator) -> Vec<AuthorizingRecord> {
+fn bases_of_host(host: &LiveTerminator) -> Vec<AuthorizingRecord> {
     vec![
-        AuthorizingRecord::Session(host.session.to_string()),
-        AuthorizingRecord::ApiSession(host.api_session.to_string()),
-        AuthorizingRecord::Identity(host.identity.to_string()),
+        AuthorizingRecord::Session(host.hosted.session.to_string()),
+        AuthorizingRecord::ApiSession(host.hosted.api_session.to_string()),
+        AuthorizingRecord::Identity(host.hosted.identity.to_string()),
     ]
 }
 

@@ -6,7 +6,6 @@ use super::{
     channel_sessions::ChannelSessions,
     circuit::Circuits,
     earlier_circuits::EarlierCircuits,
-    hosted_terminator::HostedTerminators,
     links::{Loss, ReportedLinks},
     measurements::Measurements,
     registry::ConnectionRegistry,
@@ -108,7 +107,6 @@ pub(crate) struct ControlCore {
     pub unfit_tokens: tokio::sync::Notify,
     /// The API sessions that routers may know, while an edge router is connected.
     pub channel_sessions: parking_lot::RwLock<ChannelSessions>,
-    pub hosted: HostedTerminators,
     pub circuits: Circuits,
     pub earlier: EarlierCircuits,
     /// Held for reading by a review, until what it found has ended.
@@ -136,7 +134,6 @@ impl ControlCore {
             sync: Sync::default(),
             unfit_tokens: tokio::sync::Notify::new(),
             channel_sessions: parking_lot::RwLock::default(),
-            hosted: HostedTerminators::default(),
             reviewing: Arc::default(),
             removals: Arc::default(),
             links: ReportedLinks::new(context.network.online().clone()),

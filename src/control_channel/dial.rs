@@ -5,7 +5,6 @@ use super::{
     circuit::{self, Circuit, NewCircuit},
     connection::RouterConnection,
     core::ControlCore,
-    hosted_terminator::HostedTerminator,
     replies::{error, unroute},
     reroute,
     route::{self, RouteFailure},
@@ -15,7 +14,8 @@ use crate::{
     access::Right,
     authentication::{DIAL, RejectedCaller},
     built_in_router::{passes_to_client, passes_to_host},
-    fabric::{Grant, PresentedSession, RequestFailure, Retry, Strategy, unreadable},
+    entity::EdgeRouter,
+    fabric::{Grant, LiveTerminator, PresentedSession, RequestFailure, Strategy, unreadable},
     hosting::DialFault,
 };
 use std::{sync::Arc, time::Duration};
@@ -285,14 +285,14 @@ async fn permitted(
                     .filter(|_| failed.is_of_host && !is_over)
                 {
                     host.load.dial_failed();
-                    core.show_cost(host);
+                    core.network.show_cost(host);
                 }
                 if let Some(host) = candidate
                     .host
                     .as_ref()
                     .filter(|_| failed.is_invalid_terminator)
                 {
-                    core.end_hosted(host);
+                    core.network.end_terminator(host);
                 }
                 // After a failure of the path, the next attempt may choose the same terminator: it
                 // takes another path only if a router or link was lost.
@@ -429,8 +429,7 @@ fn accept(
     let stored = candidate
         .host
         .iter()
-        .flat_map(|host| &host.peer_data)
-        .filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
+        .flat_map(|host| host.hosted.peer_data.iter().cloned());
     let received = result
         .headers()
         .filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
@@ -478,8 +477,11 @@ fn accept(
         reroute::begin(core, vec![circuit.clone()], "its link was lost");
     }
     if let Some(host) = host {
-        host.load.dial_succeeded();
-        core.show_cost(host);
+        // The built-in router counts the circuits of its hosts itself.
+        if host.hosted.router != EdgeRouter::BUILT_IN {
+            host.load.dial_succeeded();
+            core.network.show_cost(host);
+        }
     }
     core.network
         .hosting
@@ -487,8 +489,8 @@ fn accept(
     Ok(())
 }
 
-fn tags(circuit: &Circuit, host: Option<&HostedTerminator>) -> [(&'static str, String); 3] {
-    let host = host.map_or_else(String::new, |host| host.identity.to_string());
+fn tags(circuit: &Circuit, host: Option<&LiveTerminator>) -> [(&'static str, String); 3] {
+    let host = host.map_or_else(String::new, |host| host.hosted.identity.to_string());
     [
         ("serviceId", circuit.service.to_string()),
         ("clientId", circuit.client.to_string()),

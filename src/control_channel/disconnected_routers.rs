@@ -110,8 +110,10 @@ impl ControlCore {
             .iter()
             .for_each(|circuit| self.end_circuit(circuit, true, reason));
         reroute::begin(self, passing, reason);
-        let hosted = self.hosted.of_router(router);
-        hosted.iter().for_each(|hosted| self.end_hosted(hosted));
+        let hosted = self.network.terminators.of_router(router);
+        hosted.iter().for_each(|hosted| {
+            self.network.end_terminator(hosted);
+        });
         self.links.forget_accepted(router);
         self.measurements.forget(router);
     }

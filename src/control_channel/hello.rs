@@ -501,7 +501,8 @@ async fn run(
                 link.sync_status = "SYNC_HELLO".into()
             });
     }
-    core.hosted
+    core.network
+        .terminators
         .of_router(&connection.router)
         .chunks(VALIDATION_CHUNK)
         .for_each(|some| connection.send(validation(some)));

@@ -37,7 +37,6 @@ mod earlier_ends;
 mod fault;
 mod group;
 mod hello;
-mod hosted_terminator;
 mod inspect;
 mod link_questions;
 mod link_reports;
@@ -154,7 +153,8 @@ impl Control {
         });
         let scanned = core.clone();
         handle.spawn_blocking(move || earlier_ends::scan(&scanned));
-        handle.spawn(termination::reduce_failures(core.clone()));
+        let network = core.network.clone();
+        handle.spawn(async move { network.reduce_failures().await });
         handle.spawn(reroute::improve_paths(core.clone()));
         Ok(Self(Arc::new(Inner {
             core,

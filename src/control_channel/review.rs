@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use super::{
-    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator,
-    revoked_routers::RevokedRouter, sync, termination, unfit_tokens,
+    circuit::Circuit, core::ControlCore, data_model, revoked_routers::RevokedRouter, sync,
+    unfit_tokens,
 };
 use crate::{
     access::Right,
@@ -23,7 +23,9 @@ use crate::{
         edge_router::State,
     },
     error::Result,
-    fabric::{PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger},
+    fabric::{
+        LiveTerminator, PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger,
+    },
     store::Event,
 };
 
@@ -32,7 +34,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what a committed change affects. Runs on the writer's thread.
 pub(crate) fn on_commit(core: &ControlCore, reviews: &PendingReviews, event: &Event) {
-    termination::follow(core, event);
+    core.network.follow(event);
     sync::on_commit(core, event);
     data_model::on_commit(core, event);
     unfit_tokens::on_commit(core, event);
@@ -183,15 +185,14 @@ pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
 
 /// Ends everything without a right. Returns the circuits to end soon.
 fn review(core: &ControlCore, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
-    let (hosted, circuits) = if pending.everything {
-        (core.hosted.all(), core.circuits.all())
+    let (terminators, circuits) = if pending.everything {
+        (core.network.terminators.all(), core.circuits.all())
     } else {
-        let some = || pending.some.iter();
         (
-            some()
-                .flat_map(|record| core.hosted.depending_on(record))
-                .collect(),
-            some()
+            core.network.terminators.depending_on(&pending.some),
+            pending
+                .some
+                .iter()
                 .flat_map(|record| core.circuits.depending_on(record))
                 .collect(),
         )
@@ -203,9 +204,11 @@ fn review(core: &ControlCore, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> 
         },
         Vec::new(),
     );
-    for hosted in &hosted {
-        if pass.of_host(hosted)?.is_some() {
-            core.end_hosted(hosted);
+    // The built-in router reviews its own terminators, because it tells their hosts.
+    let is_here = |terminator: &LiveTerminator| terminator.hosted.router == EdgeRouter::BUILT_IN;
+    for terminator in terminators.iter().filter(|terminator| !is_here(terminator)) {
+        if pass.of_host(terminator)?.is_some() {
+            core.network.end_terminator(terminator);
         }
     }
     for circuit in circuits {
@@ -243,7 +246,8 @@ struct Review<'c> {
 }
 
 impl Review<'_> {
-    fn of_host(&mut self, hosted: &HostedTerminator) -> Result<Option<Problem>> {
+    fn of_host(&mut self, terminator: &LiveTerminator) -> Result<Option<Problem>> {
+        let hosted = &terminator.hosted;
         self.problem(
             &hosted.session,
             (&hosted.api_session, &hosted.token),

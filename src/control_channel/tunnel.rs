@@ -577,12 +577,13 @@ pub(crate) fn update(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
 pub(crate) fn unhost(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let id = String::from_utf8_lossy(frame.body());
     match core
-        .hosted
+        .network
+        .terminators
         .find(&id)
-        .filter(|hosted| hosted.router == connection.router)
+        .filter(|known| known.hosted.router == connection.router)
     {
         Some(hosted) => {
-            core.end_hosted(&hosted);
+            core.network.end_terminator(&hosted);
             connection
                 .send(Builder::reply(content::TUNNEL_REMOVE_TERMINATOR_RESPONSE, frame).empty());
         }

@@ -14,6 +14,7 @@ mod dynamic_cost;
 mod id_generator;
 mod identity_quota;
 mod info;
+mod live_terminators;
 mod network;
 mod owner_index;
 mod paths;
@@ -25,16 +26,16 @@ mod terminator_records;
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
 pub(crate) use self::circuit_quota::CircuitPermit;
-pub(crate) use self::dynamic_cost::DynamicCost;
 pub(crate) use self::identity_quota::IdentityQuota;
 pub(crate) use self::info::{
     ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED,
 };
+pub(crate) use self::live_terminators::{HostedService, LiveTerminator, NotAdded};
 pub(crate) use self::network::Network;
 pub(crate) use self::owner_index::OwnerIndex;
 pub(crate) use self::paths::{Edge, Graph, Node, Path, Paths};
-pub(crate) use self::request_failure::{FailureReason, RequestFailure, Retry};
+pub(crate) use self::request_failure::{FailureReason, RequestFailure};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
 pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
-pub(crate) use self::terminator_records::{EDGE, NewTerminator};
+pub(crate) use self::terminator_records::EDGE;

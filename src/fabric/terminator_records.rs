@@ -17,10 +17,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
-use super::{request_failure::RequestFailure, select::Weight};
+use super::{live_terminators::LiveTerminator, request_failure::RequestFailure, select::Weight};
 use crate::{
     change::{Change, Changes},
-    entity::{Entity, Id, Identity, Lookup, Record, Service, Terminator, TypedLookup},
+    entity::{Entity, Id, Identity, Lookup, Record, Terminator, TypedLookup},
     error::{Error, Result},
 };
 
@@ -92,22 +92,6 @@ impl Ended {
         }
         is_earlier
     }
-}
-
-/// A terminator to write.
-pub(crate) struct NewTerminator {
-    /// Also the address of the terminator.
-    pub id: Id<Terminator>,
-    pub router: String,
-    pub service: Id<Service>,
-    pub weight: Weight,
-    /// Empty: none.
-    pub instance: String,
-    /// Must be equal for all hosts with the same instance id.
-    pub secret: Vec<u8>,
-    pub host: Id<Identity>,
-    /// [`EDGE`] or that of the tunneler of a router.
-    pub binding: &'static str,
 }
 
 impl TerminatorRecords {
@@ -186,23 +170,29 @@ impl TerminatorRecords {
         }
     }
 
-    /// Writes a terminator; one of the router with the same id is replaced, and a deletion of it
-    /// that was queued before this call is dropped.
+    /// Writes the record of a terminator; one of the router with the same id is replaced, and a
+    /// deletion of it that was queued before this call is dropped. `secret` must be equal for all
+    /// hosts with the same instance id.
     ///
     /// # Errors
     /// The id belongs to another terminator, the instance id is in use with another secret, or the
     /// store fails.
-    pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
+    pub(crate) async fn add(
+        &self,
+        live: &LiveTerminator,
+        secret: &[u8],
+    ) -> std::result::Result<(), RequestFailure> {
         let (ended, until) = (self.ended.clone(), self.ended.lock().last);
         let terminator = OfRouter {
-            id: new.id.clone(),
-            router: new.router.clone(),
+            id: live.id().clone(),
+            router: live.hosted.router.clone(),
         };
+        let record = record(live, secret);
         let is_dropped = Arc::new(AtomicBool::new(false));
         let dropped = is_dropped.clone();
         let replaced = terminator.clone();
         let written = self.changes.run(move |change| {
-            let inserted = insert(change, new)?;
+            let inserted = insert(change, record)?;
             if matches!(inserted, Inserted::Yes) {
                 dropped.store(ended.lock().drop_until(&replaced, until), Ordering::SeqCst);
             }
@@ -264,27 +254,30 @@ enum Inserted {
     TooMany,
 }
 
-fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
-    let NewTerminator {
-        id,
-        router,
-        service,
-        weight,
-        instance,
-        secret,
-        host,
-        binding,
-    } = new;
+/// The content of the record of a terminator, its id, and the id of the identity that hosts.
+type NewRecord = (Id<Terminator>, Terminator, Id<Identity>);
+
+fn record(live: &LiveTerminator, secret: &[u8]) -> NewRecord {
+    let (hosted, weight) = (&live.hosted, live.weight());
+    let secret = if hosted.instance.is_empty() {
+        &[]
+    } else {
+        secret
+    };
     let spec = Terminator {
-        address: id.to_string(),
-        binding: binding.into(),
-        router,
-        service,
+        address: hosted.id.to_string(),
+        binding: hosted.binding.into(),
+        router: hosted.router.clone(),
+        service: hosted.service.clone(),
         cost: weight.cost,
         precedence: weight.precedence,
-        identity: instance,
+        identity: hosted.instance.clone(),
         identity_secret: STANDARD.encode(secret),
     };
+    (hosted.id.clone(), spec, hosted.identity.clone())
+}
+
+fn insert(change: &Change<'_, '_>, (id, spec, host): NewRecord) -> Result<Inserted> {
     if !spec.identity.is_empty() {
         let mut others = change.ids(Terminator::KIND, "instance", &spec.instance_key())?;
         others.retain(|other| other != id.as_str());

@@ -142,7 +142,7 @@ async fn to_host(
     let binding = core
         .registry
         .binding(&host.terminator)
-        .filter(|binding| binding.is_open())
+        .filter(|binding| binding.terminator.is_open())
         .ok_or(RouteError::Terminator)?;
     let failed = |failure: RequestFailure| RouteError::Failed(failure.text, failure.fault);
     if let Some(refusal) = core.refusal() {
