@@ -1,5 +1,13 @@
 //! Hosting services: the messages Bind, Unbind and UpdateBind.
 
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use wire::{
+    frame::{Builder, Frame},
+    sdk::{self, Retry, key, kind},
+};
+
 use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, ConnectionEntry},
@@ -13,12 +21,6 @@ use crate::{
     change::Lifecycle,
     entity::{EdgeRouter, Id, Precedence, Record, Session, Terminator},
     fabric::{EDGE, HostedService, LiveTerminator, NotAdded, RequestFailure, Weight},
-};
-use std::{sync::Arc, time::Duration};
-use tokio::time::sleep;
-use wire::{
-    frame::{Builder, Frame},
-    sdk::{self, Retry, key, kind},
 };
 
 /// The maximum length in bytes of an instance id.

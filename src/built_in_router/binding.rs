@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-
 use wire::sdk::key;
 
 use super::channel::Channel;

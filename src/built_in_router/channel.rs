@@ -1,15 +1,5 @@
 //! A channel: the connection of a logged-in SDK, and its table of connection ids.
 
-use super::{
-    binding::Binding, circuit::Circuit, circuit_side::CircuitSide, pending_dial::PendingDial,
-    send_queue::SendQueue,
-};
-use crate::{
-    clock::Timestamp,
-    entity::{ApiSession, Id, Identity},
-    fabric::ChannelInfo,
-};
-use parking_lot::Mutex;
 use std::{
     collections::{HashMap, hash_map::Entry as MapEntry},
     net::SocketAddr,
@@ -19,8 +9,20 @@ use std::{
         atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
     },
 };
+
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wire::frame::Frame;
+
+use super::{
+    binding::Binding, circuit::Circuit, circuit_side::CircuitSide, pending_dial::PendingDial,
+    send_queue::SendQueue,
+};
+use crate::{
+    clock::Timestamp,
+    entity::{ApiSession, Id, Identity},
+    fabric::ChannelInfo,
+};
 
 /// The first connection id assigned by the router; SDKs use lower ones.
 const OURS: u32 = 0x8000_0000;

@@ -1,5 +1,16 @@
 //! The state that all channels share, and how circuits, bindings and channels are ended.
 
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+use wire::frame::Frame;
+
 use super::{
     binding::Binding,
     budget::Budget,
@@ -26,15 +37,6 @@ use crate::{
     fabric::{Network, RequestFailure},
     online::Online,
 };
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
-use tokio::sync::Notify;
-use wire::frame::Frame;
 
 /// A message may have at most this fraction of the memory budget.
 const PARTS: usize = 4;

@@ -3,6 +3,17 @@
 //! Each Connect runs in its own task. The host's answer arrives at the reader of the host's
 //! channel, which completes the circuit before it reads on, because data may follow directly.
 
+use std::sync::Arc;
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+use wire::{
+    frame::{Builder, Frame, key as common},
+    sdk::{self, Retry, key, kind},
+};
+
 use super::{
     binding::Binding,
     channel::{Channel, ConnectionEntry},
@@ -22,15 +33,6 @@ use crate::{
     entity::{Record, Session},
     fabric::{Grant, RequestFailure, Strategy, choose},
     hosting::{DialFault, HostKey},
-};
-use std::sync::Arc;
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
-use wire::{
-    frame::{Builder, Frame, key as common},
-    sdk::{self, Retry, key, kind},
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its

@@ -1,5 +1,18 @@
 //! The hello, the first message of a channel: identifies the caller and checks its API session.
 
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+};
+
+use pki::Certificate;
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
+use wire::{
+    frame::{Frame, content},
+    sdk::{self, key},
+};
+
 use super::{
     channel::{Channel, ChannelLogin},
     core::RouterCore,
@@ -14,17 +27,6 @@ use crate::{
     error::Result,
     fabric::RequestFailure,
     logging::may_log,
-};
-use pki::Certificate;
-use rustls::pki_types::CertificateDer;
-use std::{
-    net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
-};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
-use wire::{
-    frame::{Frame, content},
-    sdk::{self, key},
 };
 
 /// The maximum number of characters of the hello's text that are kept.

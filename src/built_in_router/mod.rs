@@ -8,8 +8,8 @@
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
 //! reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;
 //! the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`] (`dial.rs`)
-//! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is a record
-//! (`terminators.rs`). `registry.rs` holds everything that is open and what it depends on,
+//! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is in
+//! `fabric/live_terminators.rs`. `registry.rs` holds everything that is open and what it depends on,
 //! `review.rs` closes what has lost its right, and `core.rs` defines how each ends.
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
@@ -44,6 +44,22 @@ mod trace;
 mod traffic;
 mod writer;
 
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::{self, Runtime},
+    task::JoinHandle,
+};
+
 use self::core::RouterCore;
 pub(crate) use self::{
     core::{RouterContext, Times},
@@ -58,20 +74,6 @@ use crate::{
     fabric::{ChannelInfo, CircuitInfo, PendingReviews, RequestFailure, SentInfo},
     priority::lower_priority,
     store::CommitFeed,
-};
-use parking_lot::Mutex;
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    runtime::{self, Runtime},
-    task::JoinHandle,
 };
 
 /// How long the runtime's threads may take to end.

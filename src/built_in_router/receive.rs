@@ -5,6 +5,15 @@
 //! queue has room, into the buffer that is passed on. So a reader waits for only two things: room
 //! in a queue, or, if its own peer does not read its control messages, for the peer to read them.
 
+use std::sync::Arc;
+
+use tokio::{io::AsyncRead, sync::Notify};
+use wire::{
+    frame::{Frame, FrameLimits, HEAD, content},
+    link::key as link,
+    sdk::{self, FROM_HOST, key, kind},
+};
+
 use super::{
     backpressure::{hold, reserve},
     bind,
@@ -18,13 +27,6 @@ use super::{
     trace,
 };
 use crate::fabric::RequestFailure;
-use std::sync::Arc;
-use tokio::{io::AsyncRead, sync::Notify};
-use wire::{
-    frame::{Frame, FrameLimits, HEAD, content},
-    link::key as link,
-    sdk::{self, FROM_HOST, key, kind},
-};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;

@@ -1,12 +1,14 @@
 //! The interface through which the built-in router uses remote routers, that is, in other
 //! processes.
 
+use std::{pin::Pin, time::Duration};
+
+use pki::Certificate;
+
 use crate::{
     entity::{ApiSession, Id, Record, Session},
     fabric::{RequestFailure, Weight},
 };
-use pki::Certificate;
-use std::{pin::Pin, time::Duration};
 
 /// A dial of an SDK at the built-in router to a host at another router.
 pub(crate) struct RemoteDial {

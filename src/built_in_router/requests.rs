@@ -1,14 +1,16 @@
 //! Connects and Binds in progress: bounded in number on each channel, and in bytes for each
 //! identity and in total, because each is held in memory until it is answered.
 
-use super::channel::Channel;
-use crate::fabric::IdentityQuota;
-use parking_lot::Mutex;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use parking_lot::Mutex;
 use wire::frame::Frame;
+
+use super::channel::Channel;
+use crate::fabric::IdentityQuota;
 
 /// The maximum number on one channel.
 const MAX_REQUESTS: usize = 1024;

@@ -1,6 +1,19 @@
 //! Terminators of SDKs that host at a router: created, updated, removed and validated at the
 //! router's request.
 
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::time::sleep;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        fabric,
+    },
+    frame::{Builder, Frame},
+};
+
 use super::{
     connection::RouterConnection,
     core::ControlCore,
@@ -15,17 +28,6 @@ use crate::{
         EDGE, FailureReason, Grant, HostedService, LiveTerminator, PresentedSession,
         RequestFailure, Weight, unreadable,
     },
-};
-use prost::Message;
-use std::sync::Arc;
-use tokio::time::sleep;
-use wire::{
-    control::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        fabric,
-    },
-    frame::{Builder, Frame},
 };
 
 /// Maximum length of a terminator id, in bytes.

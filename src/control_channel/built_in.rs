@@ -1,6 +1,25 @@
 //! The built-in router as a member of the network of routers: it gets routes as other routers do,
 //! in this process and without a connection, and dials hosts at other routers.
 
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use pki::Certificate;
+use tokio::{runtime, sync::oneshot};
+use wire::{
+    control::{
+        NumberedBytes, content,
+        fabric::{self, DestinationType, FaultSubject, PeerState},
+        key,
+    },
+    frame::{Builder, Frame},
+    sdk::key as sdk,
+};
+
 use super::{
     candidates,
     circuit::Circuit,
@@ -20,23 +39,6 @@ use crate::{
     error::Result,
     fabric::{EDGE, RequestFailure, Weight, unreadable},
     hosting::DialFault,
-};
-use parking_lot::Mutex;
-use pki::Certificate;
-use std::{
-    pin::Pin,
-    sync::{Arc, Weak},
-    time::Duration,
-};
-use tokio::{runtime, sync::oneshot};
-use wire::{
-    control::{
-        NumberedBytes, content,
-        fabric::{self, DestinationType, FaultSubject, PeerState},
-        key,
-    },
-    frame::{Builder, Frame},
-    sdk::key as sdk,
 };
 
 /// Makes the built-in router a member of the network: other routers are told to dial links to

@@ -1,5 +1,14 @@
 //! Circuits over routers with a control channel: what each depends on, and how it ends.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use wire::frame::Frame;
+
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
@@ -8,13 +17,6 @@ use crate::{
         OwnerIndex, Path, RequestFailure, SentInfo,
     },
 };
-use parking_lot::Mutex;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
-use tokio::sync::mpsc;
-use wire::frame::Frame;
 
 /// A circuit over one or several routers.
 pub(crate) struct Circuit {

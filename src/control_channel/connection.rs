@@ -1,11 +1,5 @@
 //! One connection of a router that has said hello.
 
-use super::{
-    announced_sessions::AnnouncedSessions, connected_identities::ConnectedIdentities, group::Group,
-    outbox::Outbox, report_queue::ReportQueue, tunneler::Tunneler,
-};
-use crate::{entity::RouterInfo, fabric::Node};
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     net::SocketAddr,
@@ -15,11 +9,19 @@ use std::{
     },
     time::Instant,
 };
+
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use wire::{
     control::fabric::{LinkListener, PeerState, PeerStateChange},
     frame::Frame,
 };
+
+use super::{
+    announced_sessions::AnnouncedSessions, connected_identities::ConnectedIdentities, group::Group,
+    outbox::Outbox, report_queue::ReportQueue, tunneler::Tunneler,
+};
+use crate::{entity::RouterInfo, fabric::Node};
 
 /// Maximum requests of one router that are processed at the same time, and their bytes. The longest
 /// message fits.

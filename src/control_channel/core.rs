@@ -1,5 +1,16 @@
 //! State shared by all control channels.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use pki::Keystore;
+use tokio::{sync::RwLock, time::sleep};
+use wire::frame::Frame;
+
 use super::{
     asked_routers::AskedRouters,
     changed_models::ChangedModels,
@@ -22,15 +33,6 @@ use crate::{
     fabric::{Edge, Graph, Network, Path, Paths},
     online::Online,
 };
-use parking_lot::Mutex;
-use pki::Keystore;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
-use tokio::{sync::RwLock, time::sleep};
-use wire::frame::Frame;
 
 /// The parts of the controller that the control channel uses.
 pub struct ControlContext {

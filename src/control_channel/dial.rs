@@ -1,5 +1,14 @@
 //! Dials of SDKs at a router: checks, the choice of a terminator, the route and its answer.
 
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use wire::{
+    control::{NumberedBytes, content, fabric, key},
+    frame::{Builder, Frame, value},
+    sdk::Retry,
+};
+
 use super::{
     candidates::{self, Candidate, DialTarget},
     circuit::{self, Circuit, NewCircuit},
@@ -17,13 +26,6 @@ use crate::{
     entity::EdgeRouter,
     fabric::{Grant, LiveTerminator, PresentedSession, RequestFailure, Strategy, unreadable},
     hosting::DialFault,
-};
-use std::{sync::Arc, time::Duration};
-use tokio::time::sleep;
-use wire::{
-    control::{NumberedBytes, content, fabric, key},
-    frame::{Builder, Frame, value},
-    sdk::Retry,
 };
 
 /// Terminators that are tried for one dial.

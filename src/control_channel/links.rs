@@ -8,17 +8,19 @@
 //! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
 //! report of the link.
 
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use wire::control::fabric;
+
 use crate::{
     clock::Timestamp,
     fabric::{OwnerIndex, UNMEASURED},
     online::Online,
 };
-use parking_lot::Mutex;
-use std::{
-    collections::{HashMap, HashSet},
-    time::{Duration, Instant},
-};
-use wire::control::fabric;
 
 /// Maximum links that one router has dialed.
 const MAX_LINKS: usize = 2000;

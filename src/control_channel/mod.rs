@@ -69,6 +69,21 @@ mod tunnel_v2;
 mod tunneler;
 mod unfit_tokens;
 
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::{self, Runtime},
+};
+
 use self::{
     circuit::Circuit,
     core::{ControlCore, Times},
@@ -80,19 +95,6 @@ use crate::{
     entity::EdgeRouter,
     fabric::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews},
     store::CommitFeed,
-};
-use parking_lot::Mutex;
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    runtime::{self, Runtime},
 };
 
 /// How long tasks may take to end when the controller stops.

@@ -1,11 +1,5 @@
 //! The connected routers: at most one connection each.
 
-use super::{
-    announcements::Announcements,
-    connection::{RouterConnection, RouterKind},
-};
-use crate::{clock::Timestamp, entity::RouterInfo, fabric::Node, online::Online};
-use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
@@ -14,7 +8,15 @@ use std::{
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 use wire::control::fabric::PeerState;
+
+use super::{
+    announcements::Announcements,
+    connection::{RouterConnection, RouterKind},
+};
+use crate::{clock::Timestamp, entity::RouterInfo, fabric::Node, online::Online};
 
 /// A live connection that is not older than this is not replaced by another process with the same
 /// certificate.

@@ -1,13 +1,8 @@
 //! The route of a circuit: the message to each router of its path, and the answers of the routers.
 
-use super::{circuit::Circuit, core::ControlCore, replies::unroute};
-use crate::{
-    entity::EdgeRouter,
-    fabric::{Path, RequestFailure},
-    hosting::DialFault,
-};
-use prost::Message;
 use std::{sync::Arc, time::Duration};
+
+use prost::Message;
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
@@ -19,6 +14,13 @@ use wire::{
         key,
     },
     frame::{Builder, Frame},
+};
+
+use super::{circuit::Circuit, core::ControlCore, replies::unroute};
+use crate::{
+    entity::EdgeRouter,
+    fabric::{Path, RequestFailure},
+    hosting::DialFault,
 };
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route

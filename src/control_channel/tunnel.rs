@@ -1,6 +1,16 @@
 //! Requests of routers that dial and host services themselves, as the identity that has the id and
 //! the name of the router.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::{task::spawn_blocking, time::sleep};
+use wire::{
+    control::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
+    frame::{Builder, Frame},
+};
+
 use super::{
     bind,
     circuit::Circuit,
@@ -24,14 +34,6 @@ use crate::{
     fabric::{FailureReason, RequestFailure, unreadable},
     logging::may_log,
     posture::ServicePermission,
-};
-use parking_lot::Mutex;
-use prost::Message;
-use std::sync::Arc;
-use tokio::{task::spawn_blocking, time::sleep};
-use wire::{
-    control::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
-    frame::{Builder, Frame},
 };
 
 /// The `binding` of the terminators of such a router.

@@ -1,6 +1,18 @@
 //! Requests of routers from version 1.7 on that dial and host services themselves. Such a router
 //! opens no API session; it is opened at its first request.
 
+use std::sync::Arc;
+
+use prost::Message;
+use wire::{
+    control::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        tunnel,
+    },
+    frame::{Builder, Frame},
+};
+
 use super::{
     bind::{self, BindRefusal, MAX_ID},
     connection::RouterConnection,
@@ -13,16 +25,6 @@ use crate::{
     access::Right,
     entity::{Id, Service, TypedLookup},
     fabric::{RequestFailure, unreadable},
-};
-use prost::Message;
-use std::sync::Arc;
-use wire::{
-    control::{
-        content,
-        edge::{self, CreateTerminatorResult as Outcome},
-        tunnel,
-    },
-    frame::{Builder, Frame},
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.

@@ -1,6 +1,19 @@
 //! The two tasks of an endpoint: one sends the data of the SDK over the link, the other delivers to
 //! the SDK what arrives.
 
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    sync::Notify,
+    time::{Instant, Interval, MissedTickBehavior, interval, timeout_at},
+};
+use wire::{
+    frame::{Builder, Frame},
+    link::{Payload, flag, key as link},
+    sdk::{self, key, kind},
+};
+
 use super::{
     endpoint::{LinkEndpoint, MAX_TRACES},
     trace_route,
@@ -11,17 +24,6 @@ use crate::{
         fair_queues::OVERHEAD,
     },
     fabric::RequestFailure,
-};
-use bytes::Bytes;
-use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::Notify,
-    time::{Instant, Interval, MissedTickBehavior, interval, timeout_at},
-};
-use wire::{
-    frame::{Builder, Frame},
-    link::{Payload, flag, key as link},
-    sdk::{self, key, kind},
 };
 
 /// The interval at which overdue payloads are sent again.

@@ -1,5 +1,13 @@
 //! Routes of circuits over links, as the controller orders them.
 
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use wire::{
+    frame::{Builder, Frame},
+    sdk::kind,
+};
+
 use super::{
     endpoint::LinkEndpoint,
     link::Link,
@@ -20,12 +28,6 @@ use crate::{
     error::Result as StoreResult,
     fabric::{Grant, RequestFailure},
     hosting::DialFault,
-};
-use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep};
-use wire::{
-    frame::{Builder, Frame},
-    sdk::kind,
 };
 
 /// A circuit that the controller has ended ends at this router after this time without a message.
