@@ -163,9 +163,10 @@ async fn host(
     core.counters.binds_accepted.increment();
     terminator.set_listed(true);
     if terminator.is_ended() {
-        core.network
-            .records
-            .remove(EdgeRouter::BUILT_IN, [binding.id().clone()]);
+        // A binding that has taken over the terminator keeps it.
+        core.network.terminators.when_free(binding.id(), |id| {
+            core.network.records.remove(EdgeRouter::BUILT_IN, [id]);
+        });
         return Err(RequestFailure::access_denied(
             "access has ended in the meantime",
         ));
@@ -247,15 +248,13 @@ fn earlier(
     service: &str,
     instance: &str,
 ) -> Earlier {
-    let hosts = core
-        .registry
-        .bindings_of(&core.network.terminators.of_service(service));
+    let mut own = core.network.terminators.of_service(service);
+    own.retain(|host| host.hosted.identity == channel.identity);
+    let hosts = core.registry.bindings_of(&own);
     let is_here = |binding: &Binding| Arc::ptr_eq(binding.channel(), channel);
     if let Some(listener) = listener(frame) {
         let known = |binding: &&Arc<Binding>| {
-            binding.request.listener.as_deref() == Some(listener)
-                && binding.channel().identity == channel.identity
-                && !binding.terminator.is_ended()
+            binding.request.listener.as_deref() == Some(listener) && !binding.terminator.is_ended()
         };
         return match hosts.iter().find(known) {
             Some(old)

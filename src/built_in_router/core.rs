@@ -250,12 +250,13 @@ impl RouterCore {
         binding: &Arc<Binding>,
         failure: Option<&RequestFailure>,
     ) -> bool {
-        if !binding.terminator.end() {
-            return false;
-        }
+        let is_first = binding.terminator.end();
         self.registry.remove_binding(binding);
         self.network.terminators.remove(&binding.terminator, |_| ());
         binding.channel().forget_binding(binding);
+        if !is_first {
+            return false;
+        }
         self.online().set_dynamic_cost(binding.id().as_str(), 0);
         if let Some(failure) = failure {
             binding

@@ -31,7 +31,7 @@ use crate::{
     access::Right,
     authentication::DIAL,
     entity::{Record, Session},
-    fabric::{Grant, RequestFailure, Strategy, choose},
+    fabric::{Grant, LiveTerminator, RequestFailure, Strategy, choose},
     hosting::{DialFault, HostKey},
 };
 
@@ -150,7 +150,10 @@ async fn establish(
             break;
         };
         let outcome = match &chosen {
-            Chosen::Here(binding) => dial(core, circuit, frame, &grant, binding).await,
+            Chosen::Here(host) => match core.registry.binding(host.id().as_str()) {
+                Some(binding) => dial(core, circuit, frame, &grant, &binding).await,
+                None => Err(host_left()),
+            },
             Chosen::Remote(terminator) => {
                 dial_remote(
                     core,
@@ -169,10 +172,10 @@ async fn establish(
         if circuit.is_closed() {
             break;
         }
-        if let (Chosen::Here(binding), Some(failure)) = (&chosen, &last) {
-            binding.terminator.load.dial_failed();
-            core.network.show_cost(&binding.terminator);
-            core.note_failed_dial(binding, failure);
+        if let (Chosen::Here(host), Some(failure)) = (&chosen, &last) {
+            host.load.dial_failed();
+            core.network.show_cost(host);
+            core.note_failed_dial(host, failure);
         }
         tried.push(chosen);
     }
@@ -196,11 +199,11 @@ async fn establish(
 
 impl RouterCore {
     /// Records that a host was not reached.
-    fn note_failed_dial(&self, binding: &Binding, failure: &RequestFailure) {
-        let host = HostKey::Identity(binding.terminator.hosted.identity.as_str().into());
+    fn note_failed_dial(&self, host: &LiveTerminator, failure: &RequestFailure) {
+        let key = HostKey::Identity(host.hosted.identity.as_str().into());
         self.network.hosting.dial_failed(
-            binding.terminator.hosted.service.as_str(),
-            Some(host),
+            host.hosted.service.as_str(),
+            Some(key),
             self.context.id.as_str(),
             failure.fault,
             &failure.text,
@@ -226,7 +229,7 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
 
 /// A host to dial.
 enum Chosen {
-    Here(Arc<Binding>),
+    Here(Arc<LiveTerminator>),
     /// At another router: a terminator. Without one the control channel says why there is none.
     Remote(Option<String>),
 }
@@ -239,21 +242,20 @@ fn choose_host(
     tried: &[Chosen],
 ) -> Option<Chosen> {
     let wanted = frame.header(key::INSTANCE).unwrap_or_default();
-    let was_tried = |binding: &Arc<Binding>| {
+    let was_tried = |host: &Arc<LiveTerminator>| {
         tried
             .iter()
-            .any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, binding)))
+            .any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, host)))
     };
-    let hosts = core
+    let mut here = core
         .network
         .terminators
         .of_service(grant.service.id.as_str());
-    let mut bindings = core.registry.bindings_of(&hosts);
-    bindings.retain(|binding| {
-        let terminator = &binding.terminator;
-        terminator.is_open()
-            && terminator.hosted.instance.as_bytes() == wanted
-            && !was_tried(binding)
+    here.retain(|host| {
+        host.is_open()
+            && host.hosted.router == core.context.id.as_str()
+            && host.hosted.instance.as_bytes() == wanted
+            && !was_tried(host)
     });
     let remote = core
         .remote_routers
@@ -264,19 +266,19 @@ fn choose_host(
     let others = remote
         .map(|remote| remote.hosts(grant.service.id.as_str(), wanted))
         .unwrap_or_default();
-    if bindings.is_empty() && others.is_empty() {
+    if here.is_empty() && others.is_empty() {
         return remote
             .filter(|_| tried.is_empty())
             .map(|_| Chosen::Remote(None));
     }
-    let weights: Vec<_> = bindings
+    let weights: Vec<_> = here
         .iter()
-        .map(|binding| binding.terminator.weight())
+        .map(|host| host.weight())
         .chain(others.iter().map(|(_, weight)| *weight))
         .collect();
-    let mut ids = bindings
+    let mut ids = here
         .iter()
-        .map(|binding| binding.id().as_str())
+        .map(|host| host.id().as_str())
         .chain(others.iter().map(|(id, _)| id.as_str()));
     let sticky = frame.header(key::STICKINESS);
     let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
@@ -286,9 +288,9 @@ fn choose_host(
         sticky,
         core.random(),
     )?;
-    Some(match chosen.checked_sub(bindings.len()) {
+    Some(match chosen.checked_sub(here.len()) {
         Some(remote) => Chosen::Remote(others.into_iter().nth(remote).map(|(id, _)| id)),
-        None => Chosen::Here(bindings.swap_remove(chosen)),
+        None => Chosen::Here(here.swap_remove(chosen)),
     })
 }
 
@@ -364,6 +366,10 @@ async fn dial_remote(
     Ok(())
 }
 
+fn host_left() -> RequestFailure {
+    RequestFailure::internal("the host has left").because(DialFault::Left)
+}
+
 /// Dials a host and waits for its answer.
 pub(crate) async fn dial(
     core: &Arc<RouterCore>,
@@ -373,11 +379,10 @@ pub(crate) async fn dial(
     binding: &Arc<Binding>,
 ) -> Result<(), RequestFailure> {
     let host = binding.channel();
-    let gone = || RequestFailure::internal("the host has left").because(DialFault::Left);
     let connection = match binding.request.gives_ids {
         true => Some(
             host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host))
-                .ok_or_else(gone)?,
+                .ok_or_else(host_left)?,
         ),
         false => None,
     };
@@ -433,14 +438,14 @@ pub(crate) async fn dial(
     match waited {
         // The task that answered has also cleaned up.
         Some(Ok(answer)) => answer,
-        Some(Err(_)) => give_up(gone()),
+        Some(Err(_)) => give_up(host_left()),
         None => match host.answered(sequence) {
             Some(_) => give_up(
                 RequestFailure::internal("the host did not answer in time")
                     .because(DialFault::Timeout),
             ),
             // The answer is being processed at this moment.
-            None => answer.await.unwrap_or_else(|_| give_up(gone())),
+            None => answer.await.unwrap_or_else(|_| give_up(host_left())),
         },
     }
 }

@@ -59,16 +59,17 @@ fn review(core: &RouterCore, pending: PendingSet) -> Result<()> {
     let members = if pending.everything {
         vec![core.registry.everything()]
     } else {
+        let some = pending.some.iter();
+        let mut all: Vec<Affected> = some
+            .map(|basis| core.registry.depending_on(basis))
+            .collect();
+        // After the channels: a host whose channel ends gets no message about its binding.
         let terminators = core.network.terminators.depending_on(&pending.some);
-        let hosting = Affected {
+        all.push(Affected {
             bindings: core.registry.bindings_of(&terminators),
             ..Affected::default()
-        };
-        let others = pending
-            .some
-            .iter()
-            .map(|basis| core.registry.depending_on(basis));
-        std::iter::once(hosting).chain(others).collect()
+        });
+        all
     };
     let mut pass = Review {
         core,

@@ -196,9 +196,7 @@ pub(crate) async fn host_for(
         return Ok(());
     }
     // The record is deleted unless it is replaced first.
-    core.network.terminators.remove(&known, |id| {
-        core.network.records.remove(&before.router, [id])
-    });
+    core.network.end_terminator(&known);
     request.create(core, connection).await
 }
 
@@ -321,6 +319,7 @@ impl BindRequest<'_> {
             core.network.terminators.remove(&terminator, |_| ());
             return Err(refusal);
         }
+        terminator.set_listed(true);
         if core.network.terminators.when_free(terminator.id(), |id| {
             core.network.records.remove(&connection.router, [id])
         }) {
@@ -476,9 +475,7 @@ pub(crate) fn remove(core: &ControlCore, connection: &RouterConnection, frame: &
         .texts(1)
         .filter_map(|id| core.network.terminators.find(id))
         .filter(|known| known.hosted.router == connection.router);
-    own.for_each(|hosted| {
-        core.network.end_terminator(&hosted);
-    });
+    own.for_each(|terminator| core.network.end_terminator(&terminator));
     connection.send(result(frame, true, ""));
 }
 
@@ -513,7 +510,5 @@ pub(crate) fn validated(core: &ControlCore, connection: &RouterConnection, frame
     let own = invalid
         .filter_map(|id| core.network.terminators.find(&id))
         .filter(|known| known.hosted.router == connection.router);
-    own.for_each(|hosted| {
-        core.network.end_terminator(&hosted);
-    });
+    own.for_each(|terminator| core.network.end_terminator(&terminator));
 }

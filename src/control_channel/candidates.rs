@@ -91,11 +91,16 @@ pub(crate) fn find(
     });
     let candidates = records.into_iter().filter_map(|record| {
         let path = paths.get(&record.spec.router)?.clone();
-        let host = core.network.terminators.find(record.id.as_str());
-        if record.is_of_a_connection() {
-            host.as_ref()
-                .filter(|host| host.is_open() && host.hosted.router == record.spec.router)?;
-        }
+        // A terminator of REST has no host, whoever hosts under its id meanwhile.
+        let host = if record.is_of_a_connection() {
+            let found = core.network.terminators.find(record.id.as_str())?;
+            if !found.is_open() || found.hosted.router != record.spec.router {
+                return None;
+            }
+            Some(found)
+        } else {
+            None
+        };
         let (precedence, cost) = (record.spec.precedence, record.spec.cost);
         let weight = host.as_ref().map_or(
             Weight {

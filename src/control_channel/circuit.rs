@@ -324,7 +324,8 @@ impl Circuits {
         answer: impl FnOnce(),
     ) -> bool {
         let mut open = self.open.lock();
-        if !open.by_id.contains_key(&circuit.id) {
+        let has_host_left = end.host.as_ref().is_some_and(|host| host.is_ended());
+        if has_host_left || !open.by_id.contains_key(&circuit.id) {
             return false;
         }
         if let Some(host) = &end.host {

@@ -292,7 +292,10 @@ async fn permitted(
                 if let Some(host) = candidate
                     .host
                     .as_ref()
-                    .filter(|_| failed.is_invalid_terminator)
+                    // The built-in router ends its own terminators, with what hangs on them.
+                    .filter(|host| {
+                        failed.is_invalid_terminator && host.hosted.router != EdgeRouter::BUILT_IN
+                    })
                 {
                     core.network.end_terminator(host);
                 }

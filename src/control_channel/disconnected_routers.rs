@@ -111,9 +111,9 @@ impl ControlCore {
             .for_each(|circuit| self.end_circuit(circuit, true, reason));
         reroute::begin(self, passing, reason);
         let hosted = self.network.terminators.of_router(router);
-        hosted.iter().for_each(|hosted| {
-            self.network.end_terminator(hosted);
-        });
+        hosted
+            .iter()
+            .for_each(|terminator| self.network.end_terminator(terminator));
         self.links.forget_accepted(router);
         self.measurements.forget(router);
     }

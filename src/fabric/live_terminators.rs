@@ -1,8 +1,8 @@
 //! The live terminators: services that SDKs, or routers themselves, host at present. They are
 //! records with state that only this process has.
 //!
-//! Invariant: what has ended is not in the table. A terminator is marked as ended before it is
-//! removed, and a marked one is not added.
+//! Invariant: whoever ends a terminator removes it from the table. It is marked as ended before it
+//! is removed, and a marked one is not added.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -135,7 +135,7 @@ struct Open {
     by_authorizing_record: AuthorizingIndex<String>,
     by_router: OwnerIndex,
     /// A dial finds its hosts here, at a cost that does not depend on the number of circuits.
-    by_service: OwnerIndex,
+    by_service: HashMap<String, HashMap<String, Arc<LiveTerminator>>>,
 }
 
 impl LiveTerminators {
@@ -160,7 +160,9 @@ impl LiveTerminators {
         open.by_router
             .add(std::slice::from_ref(&terminator.hosted.router), &id);
         open.by_service
-            .add(&[terminator.hosted.service.to_string()], &id);
+            .entry(terminator.hosted.service.to_string())
+            .or_default()
+            .insert(id.clone(), terminator.clone());
         open.by_authorizing_record.add(id, terminator.bases());
         Ok(())
     }
@@ -184,8 +186,12 @@ impl LiveTerminators {
             open.by_id.remove(&id);
             open.by_router
                 .remove(std::slice::from_ref(&terminator.hosted.router), &id);
-            open.by_service
-                .remove(&[terminator.hosted.service.to_string()], &id);
+            if let Some(hosts) = open.by_service.get_mut(terminator.hosted.service.as_str()) {
+                hosts.remove(&id);
+                if hosts.is_empty() {
+                    open.by_service.remove(terminator.hosted.service.as_str());
+                }
+            }
             open.by_authorizing_record.remove(&id, terminator.bases());
             then(terminator.id().clone());
         }
@@ -205,7 +211,8 @@ impl LiveTerminators {
     /// The terminators of a service, also those that cannot be dialed.
     pub(crate) fn of_service(&self, service: &str) -> Vec<Arc<LiveTerminator>> {
         let open = self.0.lock();
-        open.by_service.of(service, &open.by_id).collect()
+        let hosts = open.by_service.get(service).into_iter();
+        hosts.flat_map(HashMap::values).cloned().collect()
     }
 
     /// The terminators at a router.

@@ -61,8 +61,9 @@ impl Network {
         self.refusals.note(self.store(), refused, self.now()).await;
     }
 
-    /// Removes a terminator and its record. Its circuits stay open. Returns whether it was there.
-    pub(crate) fn end_terminator(&self, terminator: &Arc<LiveTerminator>) -> bool {
+    /// Removes a terminator of a router in another process, and its record. Its circuits stay open.
+    /// A terminator of the built-in router ends with its binding.
+    pub(crate) fn end_terminator(&self, terminator: &Arc<LiveTerminator>) {
         let router = &terminator.hosted.router;
         let is_removed = self
             .terminators
@@ -70,7 +71,6 @@ impl Network {
         if is_removed {
             self.online().set_dynamic_cost(terminator.id().as_str(), 0);
         }
-        is_removed
     }
 
     /// Publishes the dynamic cost of a terminator.
@@ -94,9 +94,9 @@ impl Network {
         else {
             return;
         };
-        terminator.set_listed(new.is_some());
-        if let Some(record) = new {
-            terminator.set_weight(record.spec.cost, record.spec.precedence);
+        match new {
+            Some(record) => terminator.set_weight(record.spec.cost, record.spec.precedence),
+            None => terminator.set_listed(false),
         }
     }
 

@@ -116,7 +116,7 @@ impl TerminatorRecords {
         self.added.notify_one();
     }
 
-    /// Deletes queued terminators, as long as the router runs. `pause` is the delay after a
+    /// Deletes queued terminators. Never ends. `pause` is the delay after a
     /// failure.
     pub(crate) async fn remove_ended(&self, pause: Duration) {
         loop {

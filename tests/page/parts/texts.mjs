@@ -77,7 +77,7 @@ async function modules() {
   for (let path = waiting.pop(); path; path = waiting.pop()) {
     if (found.has(path)) continue;
     found.set(path, await file(path));
-    for (const [, name] of found.get(path).matchAll(/from '\.\/([\w-]+\.js)'/g))
+    for (const [, name] of found.get(path).matchAll(/from ["']\.\/([\w-]+\.js)["']/g))
       waiting.push(`/page/${name}`);
   }
   return found;

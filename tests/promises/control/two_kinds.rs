@@ -251,3 +251,44 @@ fn local_dials_involve_no_router() {
         );
     });
 }
+
+#[test]
+fn failed_routes_leave_hosts_here() {
+    run(async {
+        let mut linked = Linked::new().await;
+        let hosting = linked
+            .scene
+            .host
+            .connect(&linked.scene.server, Options::GO)
+            .await;
+        let bind = linked.scene.host.session(&linked.scene.service, "Bind");
+        let mut host = hosting.host_with(&bind, |bind| bind).await.unwrap();
+        let terminators = || {
+            let all = linked.scene.server.admin.get("/terminators").expect(200);
+            all.data().as_array().unwrap().clone()
+        };
+        let shown = terminators();
+        let id = shown[0]["id"].as_str().unwrap();
+        // The route of a remote dial leads to an address that nobody hosts.
+        linked
+            .scene
+            .server
+            .admin
+            .patch(
+                &format!("/terminators/{id}"),
+                json!({ "address": "elsewhere" }),
+            )
+            .expect(200);
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let fingerprint = linked.scene.client.fingerprint();
+        let (_, text) = linked.router.refused(&token, &fingerprint).await;
+        assert!(text.contains("is not hosted here"), "{text}");
+        // Clients here still reach the host, and its end takes its terminator along.
+        let (dialed, accepted) = tokio::join!(sdk.dial(&token), host.accept());
+        dialed.unwrap().send(b"ping").await;
+        let mut accepted = accepted;
+        assert_eq!(accepted.data().await, b"ping");
+        hosting.leave().await;
+        assert!(soon(|| terminators().is_empty()).await);
+    });
+}
