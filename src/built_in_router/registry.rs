@@ -1,4 +1,5 @@
-//! The registry of open channels, circuits and bindings, indexed by the records they depend on.
+//! The registry of open channels, circuits and bindings. Channels and circuits are indexed by the
+//! records they depend on.
 //!
 //! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is
 //! removed, and a marked item is not added.

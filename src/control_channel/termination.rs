@@ -1,4 +1,4 @@
-//! How circuits and terminators at routers with a control channel end.
+//! How circuits over routers with a control channel end, and what of earlier runs is deleted.
 
 use std::sync::Arc;
 
