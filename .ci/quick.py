@@ -18,7 +18,7 @@ TESTED_BY = {
     "admin_socket": ["command_line", "short_commands"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens"],
     "built_in_router": ["router"], "change": ["crud", "conflicts", "preview"], "cli": ["command_line", "short_commands", "contexts"],
     "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals"],
-    "entity": ["kinds", "crud", "upgrades"], "frame": ["frames"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
+    "entity": ["kinds", "crud", "upgrades"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"],
     "online": ["control::seen"], "page": ["page"], "schema": ["contract"],
 }

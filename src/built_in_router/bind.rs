@@ -12,7 +12,7 @@ use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, ConnectionEntry},
     core::RouterCore,
-    message::{self},
+    message,
     requests::RequestGuard,
 };
 use crate::{

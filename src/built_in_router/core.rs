@@ -25,7 +25,7 @@ use super::{
         link::{Link, LinkConnection, LinkRegistry},
         transit::Transit,
     },
-    message::{self},
+    message,
     registry::CircuitRegistry,
     remote_routers::RemoteRouters,
     requests::RequestBudget,
@@ -42,16 +42,15 @@ use crate::{
 const PARTS: usize = 4;
 
 /// The components that a router uses.
-pub struct RouterContext {
+pub(crate) struct RouterContext {
     /// The id of its edge router record.
     pub id: Id<EdgeRouter>,
-    pub(crate) network: Arc<Network>,
     pub config: config::RouterConfig,
 }
 
 /// Time limits.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(crate) struct Times {
     /// For the hello to arrive.
     pub hello: Duration,
     /// For a host to answer a Dial.
@@ -97,6 +96,7 @@ impl Holder {
 
 /// A running router.
 pub(crate) struct RouterCore {
+    /// What it shares with remote routers.
     pub network: Arc<Network>,
     pub context: RouterContext,
     pub times: Times,
@@ -124,7 +124,7 @@ pub(crate) struct RouterCore {
 }
 
 impl RouterCore {
-    pub(crate) fn new(context: RouterContext, times: Times) -> Self {
+    pub(crate) fn new(network: Arc<Network>, context: RouterContext) -> Self {
         let config = &context.config;
         let room = QueueBounds {
             queue: config.max_circuit_kib << 10,
@@ -136,7 +136,7 @@ impl RouterCore {
             .min(room.channel);
         Self {
             registry: CircuitRegistry::new(config),
-            times,
+            times: Times::default(),
             room,
             max_message,
             budget,
@@ -149,13 +149,13 @@ impl RouterCore {
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
             remote_routers: OnceLock::new(),
-            network: context.network.clone(),
+            network,
             context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.network.store().online()
+        self.network.online()
     }
 
     /// A number that is unique within this process.

@@ -21,7 +21,7 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     links::relay,
-    message::{self},
+    message,
     passed_on::{TO_CLIENT, TO_HOST},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,

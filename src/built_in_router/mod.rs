@@ -62,7 +62,7 @@ use tokio::{
 
 use self::core::RouterCore;
 pub(crate) use self::{
-    core::{RouterContext, Times},
+    core::RouterContext,
     links::route::{Route, RouteError, RouteToHost},
     passed_on::{passes_to_client, passes_to_host},
     read::{Stop, hello as read_hello, whole as read_message},
@@ -71,7 +71,7 @@ pub(crate) use self::{
 pub use self::{counters::TrafficInfo, hello::ChannelPeer};
 use crate::{
     entity::TypedLookup,
-    fabric::{ChannelInfo, CircuitInfo, PendingReviews, RequestFailure, SentInfo},
+    fabric::{ChannelInfo, CircuitInfo, Network, PendingReviews, RequestFailure, SentInfo},
     priority::lower_priority,
     store::CommitFeed,
 };
@@ -96,21 +96,13 @@ impl Router {
     ///
     /// # Errors
     /// The store cannot be read or written, or the operating system cannot start threads.
-    pub fn start(context: RouterContext, feed: &CommitFeed) -> crate::error::Result<Self> {
-        Self::start_with(context, Times::default(), feed)
-    }
-
-    /// Like [`Router::start`] with other time limits, for tests.
-    ///
-    /// # Errors
-    /// As in [`Router::start`].
-    pub fn start_with(
+    pub(crate) fn start(
+        network: Arc<Network>,
         context: RouterContext,
-        times: Times,
         feed: &CommitFeed,
     ) -> crate::error::Result<Self> {
         let (core, triggers) = (
-            Arc::new(RouterCore::new(context, times)),
+            Arc::new(RouterCore::new(network, context)),
             Arc::<PendingReviews>::default(),
         );
         core.network.records.clear(core.context.id.as_str())?;

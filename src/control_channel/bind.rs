@@ -426,10 +426,10 @@ pub(crate) fn change(
         .terminators
         .find(&request_body.terminator_id)
         .filter(|known| known.hosted.router == connection.router);
-    let Some(hosted) = own else {
+    let Some(terminator) = own else {
         return connection.send(error(&frame, 8, "invalid terminator"));
     };
-    let known = hosted.weight();
+    let known = terminator.weight();
     let cost = if request_body.update_cost {
         u16::try_from(request_body.cost).ok()
     } else {
@@ -452,8 +452,8 @@ pub(crate) fn change(
         core.network
             .records
             .update(
-                &hosted.hosted.router,
-                hosted.id().clone(),
+                &terminator.hosted.router,
+                terminator.id().clone(),
                 Weight {
                     precedence,
                     cost,

@@ -35,14 +35,13 @@ use crate::{
 };
 
 /// The parts of the controller that the control channel uses.
-pub struct ControlContext {
-    pub(crate) network: Arc<Network>,
+pub(crate) struct ControlContext {
     pub changes: Changes,
     pub keystore: Arc<Keystore>,
     pub routers: config::RemoteRoutersConfig,
     pub passwords: Passwords,
     /// The names that routers may not have.
-    pub(crate) reserved: Reserved,
+    pub reserved: Reserved,
 }
 
 /// Time limits.
@@ -97,6 +96,7 @@ impl Times {
 
 /// The controller's side of all control channels.
 pub(crate) struct ControlCore {
+    /// What remote routers share with the built-in router.
     pub network: Arc<Network>,
     pub context: ControlContext,
     pub times: Times,
@@ -125,10 +125,10 @@ pub(crate) struct ControlCore {
 }
 
 impl ControlCore {
-    pub(crate) fn new(context: ControlContext, times: Times) -> Self {
+    pub(crate) fn new(network: Arc<Network>, context: ControlContext, times: Times) -> Self {
         Self {
             circuits: Circuits::default(),
-            earlier: EarlierCircuits::new(context.network.now()),
+            earlier: EarlierCircuits::new(network.now()),
             times,
             registry: ConnectionRegistry::default(),
             revoked: RevokedRouters::default(),
@@ -138,19 +138,19 @@ impl ControlCore {
             channel_sessions: parking_lot::RwLock::default(),
             reviewing: Arc::default(),
             removals: Arc::default(),
-            links: ReportedLinks::new(context.network.online().clone()),
+            links: ReportedLinks::new(network.online().clone()),
             asked_routers: AskedRouters::default(),
             paths: Paths::default(),
             measurements: Measurements::default(),
             changed_models: ChangedModels::default(),
             built_in: OnceLock::new(),
-            network: context.network.clone(),
+            network,
             context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.network.store().online()
+        self.network.online()
     }
 
     /// The loss of a link at this moment.

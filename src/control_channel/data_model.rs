@@ -159,7 +159,7 @@ fn create(model: Model) -> Event {
 
 /// What makes the model of a router; `None` if it neither hosts nor dials.
 fn events(core: &ControlCore, router: &str) -> Result<Option<Vec<Event>>> {
-    let (store, now) = (&core.network.store(), core.network.now());
+    let (store, now) = (core.network.store(), core.network.now());
     let record = store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(router)))?;
     if !record.is_some_and(|router| router.spec.is_tunneler_enabled) {
         return Ok(None);

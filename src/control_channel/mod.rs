@@ -93,7 +93,7 @@ pub(crate) use self::{core::ControlContext, measurements::RouterTraffic};
 use crate::{
     built_in_router::Router,
     entity::EdgeRouter,
-    fabric::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews},
+    fabric::{AuthorizingRecord, CircuitInfo, LinkInfo, Network, PendingReviews},
     store::CommitFeed,
 };
 
@@ -126,9 +126,13 @@ impl Control {
     ///
     /// # Errors
     /// The store cannot be read or written, or the system provides no threads.
-    pub fn start(context: ControlContext, feed: &CommitFeed) -> crate::error::Result<Self> {
+    pub(crate) fn start(
+        network: Arc<Network>,
+        context: ControlContext,
+        feed: &CommitFeed,
+    ) -> crate::error::Result<Self> {
         let times = Times::of(&context.routers);
-        let core = Arc::new(ControlCore::new(context, times));
+        let core = Arc::new(ControlCore::new(network, context, times));
         termination::clear(&core)?;
         let runtime = threads().map_err(|e| {
             crate::error::Error::Internal(format!("threads of the control channel: {e}"))

@@ -199,14 +199,17 @@ impl ControllerCore {
     /// The file cannot be read, or no thread can be started.
     pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
         let context = control_channel::ControlContext {
-            network: self.network.clone(),
             changes: self.changes.clone(),
             keystore: self.keystore.clone(),
             routers: self.config.routers.clone(),
             passwords: self.passwords.clone(),
             reserved: self.reserved.clone(),
         };
-        Ok(Control::start(context, &self.followers.control_feed)?)
+        Ok(Control::start(
+            self.network.clone(),
+            context,
+            &self.followers.control_feed,
+        )?)
     }
 
     /// Starts the built-in router, if it is enabled.
@@ -216,10 +219,14 @@ impl ControllerCore {
     pub(super) fn start_router(&self) -> Result<built_in_router::Router, NotStarted> {
         let context = || built_in_router::RouterContext {
             id: Id::from_text(EdgeRouter::BUILT_IN),
-            network: self.network.clone(),
             config: self.config.router.clone(),
         };
-        Ok(routers::start(&self.config, &self.followers.feed, context)?)
+        Ok(routers::start(
+            &self.config,
+            &self.followers.feed,
+            &self.network,
+            context,
+        )?)
     }
 
     /// The components that the gauges of the metrics are read from.

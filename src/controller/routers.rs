@@ -9,6 +9,7 @@ use crate::{
     control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
+    fabric::Network,
     listener::{Stream, StreamServer, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},
 };
@@ -85,10 +86,11 @@ pub(crate) fn follow_enrolled(store: &OpenStore) -> Result<()> {
 pub(crate) fn start(
     config: &Config,
     feed: &CommitFeed,
+    network: &Arc<Network>,
     context: impl FnOnce() -> RouterContext,
 ) -> Result<Router> {
     if config.router.enabled {
-        Router::start(context(), feed)
+        Router::start(network.clone(), context(), feed)
     } else {
         Ok(Router::default())
     }

@@ -12,11 +12,11 @@ type Callback = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// Passes commits to one listener once the listener is attached.
 #[derive(Clone, Default)]
-pub struct CommitFeed(Arc<OnceLock<Callback>>);
+pub(crate) struct CommitFeed(Arc<OnceLock<Callback>>);
 
 impl CommitFeed {
     /// A feed of the commits of a store. The attached listener is called in [`Phase::React`].
-    pub fn following(store: &OpenStore) -> Self {
+    pub(crate) fn following(store: &OpenStore) -> Self {
         let feed = Self::default();
         let attached = feed.0.clone();
         store.subscribe(Phase::React, move |events| {
