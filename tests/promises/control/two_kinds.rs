@@ -16,7 +16,7 @@ use wire::{
 use super::{
     built_in_links::{LINK, Linked, links},
     links::measure,
-    mock::{MockRouter, run, soon},
+    mock::{run, soon},
 };
 use crate::{
     harness::{Base, TestServer},
@@ -137,13 +137,6 @@ fn identities_have_one_circuit_quota() {
     });
 }
 
-/// Accepts a circuit to a host of a router, and ends it there. Returns the terminator.
-async fn accept_and_end(router: &mut MockRouter) -> String {
-    let route = router.accept_route().await;
-    router.fault(FaultSubject::Egress, &route.circuit_id).await;
-    route.egress.unwrap().destination
-}
-
 #[test]
 fn weights_hold_over_both_kinds() {
     const DIALS: usize = 80;
@@ -194,14 +187,23 @@ fn weights_hold_over_both_kinds() {
         for _ in 0..DIALS {
             let accepted = async {
                 tokio::select! {
-                    conn = here.accept() => (0, Some(conn)),
-                    terminator = accept_and_end(&mut linked.router) => (if terminator == "cheap" { 1 } else { 2 }, None),
+                    conn = here.accept() => (0, Ok(conn)),
+                    route = linked.router.accept_route() => {
+                        let is_cheap = route.egress.unwrap().destination == "cheap";
+                        (if is_cheap { 1 } else { 2 }, Err(route.circuit_id))
+                    }
                 }
             };
-            let (_dialed, (at, conn)) = tokio::join!(sdk.dial(&token), accepted);
+            let dialed = async {
+                let dialed = sdk.dial(&token).await;
+                dialed.unwrap_or_else(|failure| panic!("{shares:?}: {}", failure.text))
+            };
+            let (_dialed, (at, accepted)) = tokio::join!(dialed, accepted);
             shares[at] += 1;
-            if let Some(conn) = conn {
-                conn.close().await;
+            // After the answer: a dial whose circuit ends before that goes to another host.
+            match accepted {
+                Ok(conn) => conn.close().await,
+                Err(circuit) => linked.router.fault(FaultSubject::Egress, &circuit).await,
             }
             assert!(soon(|| is_without_circuits(&linked.scene.server)).await);
         }
