@@ -1,8 +1,23 @@
-//! Conditional requests (RFC 9110 section 13): the entity tags that a client sends.
+//! Conditional requests (RFC 9110 section 13): entity tags of records, and those that a client
+//! sends.
 
 use actix_web::http::header::HeaderMap;
 
 use super::{answer::Reply, body, header::Header};
+use crate::{
+    entity::{Entity, Record},
+    error::Result,
+    store,
+};
+
+/// The strong entity tag of a record: the time of its last change and a checksum of its content.
+///
+/// # Errors
+/// The record cannot be encoded, which is a defect.
+pub(crate) fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
+    let sum = crc32fast::hash(&store::encode(record)?);
+    Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
+}
 
 /// Whether a list of entity tags has this one, or is `*`. The comparison is weak.
 pub(crate) fn lists(known: &str, tag: &str) -> bool {

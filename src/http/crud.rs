@@ -9,7 +9,7 @@ use super::{
     cache::json_cache::CachedJson,
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
-    extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
+    extractor::{Create, IfMatch, Patch, Query, Replace},
     fixed_members,
     list_body::{self, StreamedList, joined_here},
     list_part::Part,
@@ -135,13 +135,7 @@ pub(crate) async fn detail<E: Entity>(
     id: Id<E>,
 ) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
     let at = call.json_cache.now();
-    call.store.read(|tx| {
-        let record = tx.get(&id)?;
-        Ok(Tagged {
-            data: call.json_cache.detail(&record, tx, at)?,
-            tag: entity_tag(&record)?,
-        })
-    })
+    call.store.read(|tx| call.json_cache.detail(&id, tx, at))
 }
 
 /// POST /{kind}

@@ -18,7 +18,6 @@ use crate::{
     change::{Draft, Lifecycle},
     entity::{Entity, Id, Record},
     error::{Error, Result},
-    store,
 };
 
 /// An argument of a function in a route table.
@@ -124,7 +123,7 @@ impl IfMatch {
     /// The record has changed ([`Error::Changed`]).
     pub(crate) fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
         let Some(known) = &self.0 else { return Ok(()) };
-        if conditional::lists_record(known, &entity_tag(stored)?) {
+        if conditional::lists_record(known, &conditional::entity_tag(stored)?) {
             Ok(())
         } else {
             Err(Error::Changed)
@@ -136,15 +135,6 @@ impl IfMatch {
         let Some(wanted) = &self.0 else { return true };
         wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag)
     }
-}
-
-/// The strong entity tag of a record: the time of its last change and a checksum of its content.
-///
-/// # Errors
-/// The record cannot be encoded, which is a defect.
-pub(crate) fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
-    let sum = crc32fast::hash(&store::encode(record)?);
-    Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
 }
 
 /// The media types that the client accepts.

@@ -11,6 +11,8 @@ use crate::{
     entity::{Config, Entity, Id, Record, Service, TypedLookup},
     error::{Error, Result},
     http::{
+        answer::Tagged,
+        conditional::entity_tag,
         envelope::{Detail, detail},
         list_part::Part,
     },
@@ -93,12 +95,20 @@ impl<T> Serialize for CachedJson<T> {
     }
 }
 
+/// A record as JSON, with the entity tag of the same version of it. During a commit a cached text
+/// may be older than what the store already answers. A tag of the newer version beside it would let
+/// a client overwrite a change that it has not seen.
+struct RecordJson {
+    text: Arc<Box<RawValue>>,
+    tag: String,
+}
+
 /// The cached texts. Cheap to clone.
 #[derive(Clone)]
 pub struct JsonCache {
     services: Cache<ServiceJson>,
     /// By the path of the kind and the id.
-    records: Cache<Box<RawValue>>,
+    records: Cache<RecordJson>,
 }
 
 /// The commit numbers at a moment before the transaction in which texts are made.
@@ -156,22 +166,25 @@ impl JsonCache {
         Ok(text)
     }
 
-    /// A record as its kind shows it.
+    /// A record as its kind shows it, with its entity tag.
     ///
     /// # Errors
-    /// A record that the view needs cannot be read.
-    pub fn detail<E: Entity>(
+    /// There is no such record; a record that the view needs cannot be read.
+    pub(crate) fn detail<E: Entity>(
         &self,
-        record: &Record<E>,
+        id: &Id<E>,
         tx: &Read<'_>,
         at: Present,
-    ) -> Result<CachedJson<Detail<E::View>>> {
-        let key = key::<E>(record.id.as_str());
-        let known = self.records.find(&key);
-        Ok(CachedJson(
-            known.map_or_else(|| self.record(record, &key, tx, at), Ok)?,
-            PhantomData,
-        ))
+    ) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
+        let key = key::<E>(id.as_str());
+        let record = match self.records.find(&key) {
+            Some(known) => known,
+            None => self.record(&tx.get(id)?, &key, tx, at)?,
+        };
+        Ok(Tagged {
+            data: CachedJson(record.text.clone(), PhantomData),
+            tag: record.tag.clone(),
+        })
     }
 
     /// Writes records as their kind shows them.
@@ -187,10 +200,11 @@ impl JsonCache {
             let known = self.records.find_all(keys.iter().map(String::as_str));
             for (key, known) in keys.iter().zip(known) {
                 let Some(id) = part.next() else { return Ok(()) };
-                if let Some(text) = known {
-                    part.add(&[text.get().as_bytes()]);
+                if let Some(known) = known {
+                    part.add(&[known.text.get().as_bytes()]);
                 } else if let Some(record) = tx.find(&Id::<E>::from_text(id))? {
-                    part.add(&[self.record(&record, key, tx, at)?.get().as_bytes()]);
+                    let record = self.record(&record, key, tx, at)?;
+                    part.add(&[record.text.get().as_bytes()]);
                 }
             }
         }
@@ -202,21 +216,81 @@ impl JsonCache {
         key: &str,
         tx: &Read<'_>,
         at: Present,
-    ) -> Result<Arc<Box<RawValue>>> {
+    ) -> Result<Arc<RecordJson>> {
         let lookup = DependencyRecorder::new(tx);
         let CachedJson(text, _) = CachedJson::of(&detail(record, &lookup)?)?;
+        let tag = entity_tag(record)?;
+        let made = Arc::new(RecordJson { text, tag });
         if let Some(mut dependencies) = lookup
             .dependencies()
-            .filter(|_| text.get().len() <= MAX_CACHED_LENGTH)
+            .filter(|_| made.text.get().len() <= MAX_CACHED_LENGTH)
         {
             dependencies.push(Dependency::of_record(E::KIND, record.id.as_str()));
             self.records
-                .insert(key, text.clone(), dependencies, at.records);
+                .insert(key, made.clone(), dependencies, at.records);
         }
-        Ok(text)
+        Ok(made)
     }
 }
 
 fn key<E: Entity>(id: &str) -> String {
     format!("{}/{id}", E::KIND.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::{
+        change::KINDS,
+        clock::Timestamp,
+        entity::ConfigType,
+        store::{Options, Phase, Store},
+    };
+
+    fn version(name: &str) -> Record<ConfigType> {
+        let spec = ConfigType {
+            name: name.into(),
+            schema: None,
+        };
+        Record::new(Id::from_text("x"), Timestamp::from_millis(1), spec)
+    }
+
+    #[test]
+    fn a_cached_text_keeps_the_tag_of_its_version_during_a_commit() {
+        let opened = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
+        let reader = opened.reader().clone();
+        let cache: Arc<Mutex<Option<JsonCache>>> = Arc::default();
+        let read = {
+            let cache = cache.clone();
+            move || {
+                let cache = cache.lock().unwrap().clone().unwrap();
+                let at = cache.now();
+                let read =
+                    reader.read(|tx| cache.detail(&Id::<ConfigType>::from_text("x"), tx, at));
+                read.map(|found| (found.data.0.to_string(), found.tag))
+                    .unwrap()
+            }
+        };
+        // Listeners are called in order, so that this one reads before the cache knows of the
+        // change.
+        let during = Arc::new(Mutex::new(Vec::new()));
+        let (seen, early) = (during.clone(), read.clone());
+        opened.subscribe(Phase::Update, move |_| seen.lock().unwrap().push(early()));
+        *cache.lock().unwrap() = Some(JsonCache::following(&opened));
+        let store = opened.start().unwrap();
+
+        store
+            .write_blocking(|tx| tx.insert(version("old")))
+            .unwrap();
+        let old = read();
+        store.write_blocking(|tx| tx.put(version("new"))).unwrap();
+        let new = read();
+        assert!(old.0.contains("\"old\"") && new.0.contains("\"new\""));
+        assert_ne!(old.1, new.1);
+        assert_eq!(during.lock().unwrap().last(), Some(&old));
+    }
 }

@@ -15,8 +15,9 @@ use crate::{
     http::{
         answer::{CreatedData, NoData, Tagged},
         call::Call,
+        conditional::entity_tag,
         envelope::{Detail, Location, detail as seen},
-        extractor::{Body, IfMatch, Query, entity_tag},
+        extractor::{Body, IfMatch, Query},
         list_body::{StreamedList, listed},
         listing::Listing,
     },

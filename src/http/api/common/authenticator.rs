@@ -19,8 +19,9 @@ use crate::{
     http::{
         answer::{Data, NoData, Tagged},
         call::Call,
+        conditional::entity_tag,
         envelope::Detail,
-        extractor::{Body, IfMatch, Query, entity_tag},
+        extractor::{Body, IfMatch, Query},
         list_body::{StreamedList, listed},
         listing::Listing,
     },

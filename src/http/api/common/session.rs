@@ -17,8 +17,9 @@ use crate::{
     http::{
         answer::{Data, NoData, Tagged},
         call::Call,
+        conditional::entity_tag,
         envelope::Detail,
-        extractor::{IfMatch, Query, entity_tag},
+        extractor::{IfMatch, Query},
         list_body::{StreamedList, listed},
         listing::Listing,
         state::AppState,

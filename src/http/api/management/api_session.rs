@@ -7,8 +7,9 @@ use crate::{
     http::{
         answer::Tagged,
         call::Call,
+        conditional::entity_tag,
         envelope::{Detail, detail as seen},
-        extractor::{Query, entity_tag},
+        extractor::Query,
         list_body::{StreamedList, listed},
         listing::Listing,
     },

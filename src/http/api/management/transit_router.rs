@@ -13,9 +13,10 @@ use crate::{
     http::{
         answer::{Edited, NoData, Tagged},
         call::Call,
+        conditional::entity_tag,
         crud,
         envelope::{Detail, Pagination, detail as seen},
-        extractor::{IfMatch, Patch, Query, Replace, entity_tag},
+        extractor::{IfMatch, Patch, Query, Replace},
         list_body::{StreamedList, joined},
         listing::Listing,
         permission::Permission::Admin,
