@@ -1,5 +1,5 @@
-//! A circuit: two ends, the sessions that they depend on, and counters. A circuit has no task of
-//! its own.
+//! A circuit with an end at this router: its ends on channels, and counters. It has no task of its
+//! own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,11 +10,7 @@ use super::{
     asked_traces::AskedTraces, binding::Binding, channel::Channel, circuit_side::CircuitSide,
     fair_queues::QueueId, traffic::Traffic,
 };
-use crate::{
-    clock::Timestamp,
-    entity::{Id, Service, Session},
-    fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
-};
+use crate::{clock::Timestamp, fabric};
 
 /// One end of a circuit, on a channel.
 pub(crate) struct CircuitEnd {
@@ -31,20 +27,16 @@ pub(crate) struct Circuit {
     pub client: CircuitEnd,
     /// The sequence number of its Connect.
     pub request: i32,
-    /// Set when the session is known.
-    basis: OnceLock<CircuitBasis>,
+    /// The circuit in the network, of a client at this router; set when the session is known.
+    known: OnceLock<Arc<fabric::Circuit>>,
+    /// Whether its client asks both ends to perform flow control themselves.
+    pub wants_sdk_flow_control: bool,
     /// Set when the host has answered.
     host: OnceLock<HostEnd>,
     state: Mutex<State>,
     closed: Notify,
     pub traffic: Traffic,
     pub traces: AskedTraces,
-}
-
-/// The session and service that a circuit's client side depends on.
-pub(crate) struct CircuitBasis {
-    pub session: Id<Session>,
-    pub service: Id<Service>,
 }
 
 /// The end at the host's side.
@@ -71,7 +63,8 @@ impl Circuit {
             since,
             client,
             request,
-            basis: OnceLock::new(),
+            known: OnceLock::new(),
+            wants_sdk_flow_control: false,
             host: OnceLock::new(),
             state: Mutex::new(State::Pending),
             closed: Notify::new(),
@@ -80,13 +73,13 @@ impl Circuit {
         }
     }
 
-    /// Sets what the client side depends on. Called once.
-    pub(crate) fn set_basis(&self, basis: CircuitBasis) {
-        drop(self.basis.set(basis));
+    /// Sets the circuit in the network. Called once.
+    pub(crate) fn set_known(&self, known: Arc<fabric::Circuit>) {
+        drop(self.known.set(known));
     }
 
-    pub(crate) fn basis(&self) -> Option<&CircuitBasis> {
-        self.basis.get()
+    pub(crate) fn known(&self) -> Option<&Arc<fabric::Circuit>> {
+        self.known.get()
     }
 
     pub(crate) fn host(&self) -> Option<&HostEnd> {
@@ -139,43 +132,11 @@ impl Circuit {
 
     /// Whether it has a host, and goes over no other router.
     pub(crate) fn is_inside(&self) -> bool {
-        self.basis.get().is_some() && self.host.get().is_some_and(|host| host.binding.is_some())
+        self.known.get().is_some() && self.host.get().is_some_and(|host| host.binding.is_some())
     }
 
     /// Whether it goes over another router. Not known until the host has answered.
     pub(crate) fn is_over_routers(&self) -> bool {
         self.host.get().is_some() && !self.is_inside()
-    }
-
-    /// The circuit as administrators see it, at this router; `None` until the host has answered,
-    /// and if it goes over other routers.
-    pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
-        let (host, basis) = self.host.get().zip(self.basis.get())?;
-        let binding = host.binding.as_ref()?;
-        let [from_client, from_host] = self.traffic.info();
-        let end = |end: &CircuitEnd, session: &Id<Session>, sent: SentInfo| EndInfo {
-            identity_id: end.channel.identity.to_string(),
-            api_session_id: end.channel.api_session.to_string(),
-            session_id: session.to_string(),
-            channel: Some(ChannelEndInfo {
-                channel_id: end.channel.number.to_string(),
-                connection: end.connection,
-            }),
-            sent: Some(sent),
-        };
-        Some(CircuitInfo {
-            id: self.id.to_string(),
-            service_id: basis.service.to_string(),
-            terminator_id: binding.id().to_string(),
-            since: self.since,
-            routers: vec![router.to_owned()],
-            links: Vec::new(),
-            client: end(&self.client, &basis.session, from_client),
-            host: Some(end(
-                &host.end,
-                &binding.terminator.hosted.session,
-                from_host,
-            )),
-        })
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wire::frame::Frame;
 
@@ -27,7 +28,6 @@ use super::{
     },
     message,
     registry::CircuitRegistry,
-    remote_routers::RemoteRouters,
     requests::RequestBudget,
     send_queue::SendQueue,
 };
@@ -119,8 +119,8 @@ pub(crate) struct RouterCore {
     pub links: LinkRegistry,
     pub endpoints: ByCircuit<LinkEndpoint>,
     pub transits: ByCircuit<Transit>,
-    /// The remote routers; set when the built-in router joins their network.
-    pub remote_routers: OnceLock<Box<dyn RemoteRouters>>,
+    /// The cost and the `noTraversal` of its record.
+    pub weight: Mutex<(u16, bool)>,
 }
 
 impl RouterCore {
@@ -148,7 +148,7 @@ impl RouterCore {
             links: LinkRegistry::default(),
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
-            remote_routers: OnceLock::new(),
+            weight: Mutex::default(),
             network,
             context,
         }
@@ -163,11 +163,6 @@ impl RouterCore {
         self.network.ids.next()
     }
 
-    /// A random number.
-    pub(crate) fn random(&self) -> u64 {
-        self.network.ids.random()
-    }
-
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<RequestFailure> {
         if self.is_stopping.load(Ordering::Acquire) {
@@ -178,7 +173,7 @@ impl RouterCore {
             .then(|| RequestFailure::busy("the router is disabled"))
     }
 
-    /// Ends a circuit. The side that ended it (`from`) gets no message. The other end gets the
+    /// Ends a circuit here. The side that ended it (`from`) gets no message. The other end gets the
     /// message that `last` makes for its connection id, after all data queued for that end.
     pub(crate) fn end_circuit(
         &self,
@@ -215,9 +210,10 @@ impl RouterCore {
             );
             outbox.finish(end.queue);
         }
-        if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
-            binding.terminator.load.circuit_ended();
-            self.network.show_cost(&binding.terminator);
+        // Over other routers it ends with its endpoint, which still tells them.
+        if let Some(known) = circuit.known().filter(|_| !circuit.is_over_routers()) {
+            self.network
+                .end_circuit(known, false, "an end has closed it");
         }
         tracing::debug!(circuit = %circuit.id, "circuit ended");
         self.ended.notify_waiters();

@@ -17,22 +17,22 @@ use wire::{
 use super::{
     binding::Binding,
     channel::{Channel, ConnectionEntry},
-    circuit::{Circuit, CircuitBasis, CircuitEnd, HostEnd},
+    circuit::{Circuit, CircuitEnd, HostEnd},
     circuit_side::CircuitSide,
     core::RouterCore,
     links::relay,
     message,
-    passed_on::{TO_CLIENT, TO_HOST},
     pending_dial::PendingDial,
-    remote_routers::RemoteDial,
     requests::RequestGuard,
 };
 use crate::{
-    access::Right,
     authentication::DIAL,
-    entity::{Record, Session},
-    fabric::{Grant, LiveTerminator, RequestFailure, Strategy, choose},
-    hosting::{DialFault, HostKey},
+    entity::Id,
+    fabric::{
+        self, DialAnswer, DialRequest, Established, Grant, LocalDial, NewCircuit, PassedOn,
+        RequestFailure, RouteFailure, Strategy, TO_CLIENT, TO_HOST,
+    },
+    hosting::DialFault,
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its
@@ -41,8 +41,6 @@ use crate::{
 const MAX_PASSED_ON: usize = 16 << 10;
 /// The maximum number of unanswered Dials of one host.
 const MAX_DIALS: usize = 1024;
-/// The number of hosts tried for one Connect.
-const ATTEMPTS: usize = 2;
 
 /// Starts the task that handles a Connect.
 pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
@@ -69,12 +67,14 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
         connection,
         queue,
     };
-    let circuit = Arc::new(Circuit::new(
+    let mut circuit = Circuit::new(
         core.network.ids.circuit_id(),
         core.network.now(),
         client,
         frame.sequence(),
-    ));
+    );
+    circuit.wants_sdk_flow_control = frame.is_set(key::SDK_FLOW_CONTROL);
+    let circuit = Arc::new(circuit);
     if !channel.enter(
         connection,
         ConnectionEntry::End(circuit.clone(), CircuitSide::Client),
@@ -116,7 +116,7 @@ async fn run(core: Arc<RouterCore>, circuit: Arc<Circuit>, frame: Frame, request
         core.note_refusal(
             DIAL,
             &circuit.client.channel,
-            circuit.basis().map(|basis| &basis.service),
+            circuit.known().map(|known| &known.service),
             &failure,
         )
         .await;
@@ -130,218 +130,62 @@ async fn establish(
 ) -> Result<(), RequestFailure> {
     let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
-    circuit.set_basis(CircuitBasis {
-        session: session.id.clone(),
-        service: session.spec.service_id.clone(),
-    });
-    // From here on the review of a change finds the circuit. The check covers changes before this
-    // point.
-    let permit = core.network.circuit_quota.take(&channel.identity)?;
-    core.registry.add_circuit(circuit, Some(permit))?;
-    let grant = core.check(channel, &session, Right::Dial)?;
-    if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
-        return Err(RequestFailure::encryption(
-            "encryption required on service, initiator did not send public header",
-        ));
-    }
-    let (mut tried, mut last) = (Vec::new(), None);
-    for _ in 0..ATTEMPTS {
-        let Some(chosen) = choose_host(core, &grant, frame, &tried) else {
-            break;
-        };
-        let outcome = match &chosen {
-            Chosen::Here(host) => match core.registry.binding(host.id().as_str()) {
-                Some(binding) => dial(core, circuit, frame, &grant, &binding).await,
-                None => Err(host_left()),
-            },
-            Chosen::Remote(terminator) => {
-                dial_remote(
-                    core,
-                    circuit,
-                    frame,
-                    &grant,
-                    (&session, terminator.as_deref()),
-                )
-                .await
-            }
-        };
-        match outcome {
-            Ok(()) => return Ok(()),
-            Err(failure) => last = Some(failure),
-        }
-        if circuit.is_closed() {
-            break;
-        }
-        if let (Chosen::Here(host), Some(failure)) = (&chosen, &last) {
-            host.load.dial_failed();
-            core.network.show_cost(host);
-            core.note_failed_dial(host, failure);
-        }
-        tried.push(chosen);
-    }
-    Err(last.unwrap_or_else(|| {
-        let failure = no_terminators(&grant, frame);
-        if frame.text(key::INSTANCE).is_none_or(str::is_empty) {
-            core.network.hosting.dial_failed(
-                grant.service.id.as_str(),
-                None,
-                core.context.id.as_str(),
-                failure.fault,
-                &failure.text,
-            );
-        } else {
-            // The client has named an instance that may never have existed.
-            core.network.hosting.count_failure(failure.fault);
-        }
-        failure
-    }))
-}
-
-impl RouterCore {
-    /// Records that a host was not reached.
-    fn note_failed_dial(&self, host: &LiveTerminator, failure: &RequestFailure) {
-        let key = HostKey::Identity(host.hosted.identity.as_str().into());
-        self.network.hosting.dial_failed(
-            host.hosted.service.as_str(),
-            Some(key),
-            self.context.id.as_str(),
-            failure.fault,
-            &failure.text,
-        );
-    }
-}
-
-fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
-    let service = &grant.service.id;
-    RequestFailure::internal(
-        match frame
-            .text(key::INSTANCE)
-            .filter(|instance| !instance.is_empty())
-        {
-            Some(instance) => {
-                format!("service {service} has no terminators for instanceId {instance}")
-            }
-            None => format!("service {service} has no terminators"),
-        },
-    )
-    .because(DialFault::NoHost)
-}
-
-/// A host to dial.
-enum Chosen {
-    Here(Arc<LiveTerminator>),
-    /// At another router: a terminator. Without one the control channel says why there is none.
-    Remote(Option<String>),
-}
-
-/// The host to dial next.
-fn choose_host(
-    core: &RouterCore,
-    grant: &Grant,
-    frame: &Frame,
-    tried: &[Chosen],
-) -> Option<Chosen> {
-    let wanted = frame.header(key::INSTANCE).unwrap_or_default();
-    let was_tried = |host: &Arc<LiveTerminator>| {
-        tried
-            .iter()
-            .any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, host)))
+    let known = Arc::new(fabric::Circuit::new(NewCircuit {
+        id: circuit.id.clone(),
+        router: core.context.id.to_string(),
+        session,
+        api_session: channel.api_session.clone(),
+        token: channel.token.clone(),
+    }));
+    circuit.set_known(known.clone());
+    core.registry.add_circuit(circuit)?;
+    // An id that is no text is that of no host.
+    let instance = String::from_utf8_lossy(frame.header(key::INSTANCE).unwrap_or_default());
+    let request = DialRequest {
+        instance: &instance,
+        sticky: frame.header(key::STICKINESS),
+        passed_on: passed_on(frame),
+        adds_caller: true,
+        answer: &|_, opened| answer_over_link(core, circuit, opened),
     };
-    let mut here = core
-        .network
-        .terminators
-        .of_service(grant.service.id.as_str());
-    here.retain(|host| {
-        host.is_open()
-            && host.hosted.router == core.context.id.as_str()
-            && host.hosted.instance.as_bytes() == wanted
-            && !was_tried(host)
-    });
-    let remote = core
-        .remote_routers
-        .get()
-        .filter(|remote| remote.has_routers());
-    let remote = remote.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Remote(_))));
-    let wanted = std::str::from_utf8(wanted).unwrap_or_default();
-    let others = remote
-        .map(|remote| remote.hosts(grant.service.id.as_str(), wanted))
-        .unwrap_or_default();
-    if here.is_empty() && others.is_empty() {
-        return remote
-            .filter(|_| tried.is_empty())
-            .map(|_| Chosen::Remote(None));
-    }
-    let weights: Vec<_> = here
-        .iter()
-        .map(|host| host.weight())
-        .chain(others.iter().map(|(_, weight)| *weight))
-        .collect();
-    let mut ids = here
-        .iter()
-        .map(|host| host.id().as_str())
-        .chain(others.iter().map(|(id, _)| id.as_str()));
-    let sticky = frame.header(key::STICKINESS);
-    let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
-    let chosen = choose(
-        Strategy::named(&grant.service.spec.terminator_strategy),
-        &weights,
-        sticky,
-        core.random(),
-    )?;
-    Some(match chosen.checked_sub(here.len()) {
-        Some(remote) => Chosen::Remote(others.into_iter().nth(remote).map(|(id, _)| id)),
-        None => Chosen::Here(here.swap_remove(chosen)),
-    })
+    fabric::dial(&core.network, &known, &request)
+        .await
+        .map_err(|failed| failed.failure)
 }
 
-/// Dials a host at another router.
-async fn dial_remote(
+/// What a client passes on to its host.
+fn passed_on(frame: &Frame) -> PassedOn {
+    TO_HOST
+        .into_iter()
+        .filter_map(|key| Some((u32::try_from(key).ok()?, frame.header(key)?.to_vec())))
+        .collect()
+}
+
+fn of_key(passed_on: &PassedOn, key: i32) -> Option<&Vec<u8>> {
+    passed_on
+        .iter()
+        .find(|(known, _)| i32::try_from(*known) == Ok(key))
+        .map(|(_, value)| value)
+}
+
+/// Completes a circuit whose host is at another router, and queues the answer to its client.
+/// Returns false if the circuit or its link has ended.
+fn answer_over_link(
     core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
-    frame: &Frame,
-    grant: &Grant,
-    (session, terminator): (&Record<Session>, Option<&str>),
-) -> Result<(), RequestFailure> {
-    let ended = || RequestFailure::access_denied("the circuit has ended in the meantime");
-    let remote = core.remote_routers.get().ok_or_else(ended)?;
+    opened: &DialAnswer<'_>,
+) -> bool {
+    let Some(endpoint) = core.endpoints.find(&circuit.id) else {
+        return false;
+    };
     let client = &circuit.client;
-    let passed_on = TO_HOST
-        .into_iter()
-        .filter_map(|key| Some((key, frame.header(key)?)));
-    let numbered = |(key, value): (i32, &[u8])| Some((u32::try_from(key).ok()?, value.to_vec()));
-    let dial = RemoteDial {
-        circuit: circuit.id.to_string(),
-        session: session.clone(),
-        api_session: client.channel.api_session.clone(),
-        instance: frame.text(key::INSTANCE).unwrap_or_default().to_owned(),
-        terminator: terminator.map(str::to_owned),
-        sticky: frame.header(key::STICKINESS).map(<[u8]>::to_vec),
-        peer_data: passed_on
-            .chain([(key::CALLER, grant.identity.spec.name.as_bytes())])
-            .filter_map(numbered)
-            .collect(),
-    };
-    let answer = tokio::select! {
-        answer = remote.dial(dial) => answer?,
-        () = circuit.closed() => {
-            remote.circuit_ended(&circuit.id, false);
-            return Err(ended());
-        }
-    };
-    let endpoint = core.endpoints.find(&circuit.id).ok_or_else(ended)?;
-    let of_key = |key: i32| {
-        answer
-            .iter()
-            .find(|(known, _)| i32::try_from(*known) == Ok(key))
-            .map(|(_, value)| value)
-    };
     let connected = Builder::new(kind::STATE_CONNECTED)
         .i32(common::REPLY_FOR, circuit.request)
         .u32(key::CONNECTION, client.connection)
         .text(key::CIRCUIT, &circuit.id)
-        .optional(key::STICKINESS, of_key(key::STICKINESS));
+        .optional(key::STICKINESS, opened.sticky.map(Id::as_str));
     let connected = TO_CLIENT.iter().fold(connected, |builder, key| {
-        builder.optional(*key, of_key(*key))
+        builder.optional(*key, of_key(opened.passed_on, *key))
     });
     let end = CircuitEnd {
         channel: endpoint.channel.clone(),
@@ -353,17 +197,44 @@ async fn dial_remote(
         binding: None,
         has_sdk_flow_control: false,
     };
-    let established = core.registry.establish(circuit, host_end, || {
+    let established = circuit.establish(host_end, || {
         client.channel.outbox.push(client.queue, connected.empty())
     });
     if established.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);
-        remote.circuit_ended(&circuit.id, false);
-        return Err(ended());
+        return false;
     }
     core.counters.circuits_opened.increment();
     relay::start(core, circuit, endpoint, (Vec::new(), 0));
-    Ok(())
+    true
+}
+
+/// Connects a client with a host at this router.
+///
+/// # Errors
+/// The circuit has ended, or the host cannot be reached.
+pub(crate) async fn connect_here(
+    core: &Arc<RouterCore>,
+    wanted: LocalDial<'_>,
+) -> Result<(), RouteFailure> {
+    let LocalDial {
+        circuit,
+        grant,
+        host,
+        passed_on,
+    } = wanted;
+    let circuit = core.registry.circuit(&circuit.id).ok_or_else(|| {
+        let text = "the circuit has ended in the meantime";
+        RouteFailure::of_path(RequestFailure::access_denied(text))
+    })?;
+    let binding = core
+        .registry
+        .binding(host.id().as_str())
+        .filter(|binding| Arc::ptr_eq(&binding.terminator, host))
+        .ok_or_else(|| RouteFailure::of_host(host_left()))?;
+    dial(core, &circuit, passed_on, grant, &binding)
+        .await
+        .map_err(RouteFailure::of_host)
 }
 
 fn host_left() -> RequestFailure {
@@ -371,10 +242,13 @@ fn host_left() -> RequestFailure {
 }
 
 /// Dials a host and waits for its answer.
+///
+/// # Errors
+/// The host does not take the circuit, or the circuit has ended.
 pub(crate) async fn dial(
     core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
-    frame: &Frame,
+    passed_on: &PassedOn,
     grant: &Grant,
     binding: &Arc<Binding>,
 ) -> Result<(), RequestFailure> {
@@ -389,7 +263,7 @@ pub(crate) async fn dial(
     let (queue, sequence) = (host.outbox.open(), host.next_sequence());
     let (done, mut answer) = oneshot::channel();
     let has_sdk_flow_control =
-        binding.request.wants_sdk_flow_control && frame.is_set(key::SDK_FLOW_CONTROL);
+        binding.request.wants_sdk_flow_control && circuit.wants_sdk_flow_control;
     let dialing = PendingDial {
         circuit: circuit.clone(),
         binding: binding.clone(),
@@ -415,7 +289,7 @@ pub(crate) async fn dial(
     let mut message = request(
         core,
         circuit,
-        frame,
+        passed_on,
         grant,
         binding,
         connection,
@@ -454,7 +328,7 @@ pub(crate) async fn dial(
 fn request(
     core: &RouterCore,
     circuit: &Circuit,
-    frame: &Frame,
+    passed_on: &PassedOn,
     grant: &Grant,
     binding: &Binding,
     connection: Option<u32>,
@@ -469,7 +343,7 @@ fn request(
         .text(key::DIALER_NAME, &caller.spec.name)
         .optional(key::ROUTER_CONNECTION, connection.map(u32::to_le_bytes));
     let builder = TO_HOST.iter().fold(builder, |builder, key| {
-        builder.optional(*key, frame.header(*key))
+        builder.optional(*key, of_key(passed_on, *key))
     });
     let builder = if has_sdk_flow_control {
         with_flow_control(builder, core, circuit)
@@ -584,18 +458,25 @@ fn accept(
         }
         client.channel.outbox.push(client.queue, answer.empty());
     };
-    let ended = |_| RequestFailure::access_denied("the circuit has ended in the meantime");
-    core.registry
-        .establish(circuit, host_end, answer_both)
-        .map_err(ended)?;
+    let establish = || circuit.establish(host_end, answer_both).is_ok();
+    let terminator = &binding.terminator;
+    let is_open = match circuit.known() {
+        Some(known) => {
+            let end = Established {
+                since: circuit.since,
+                terminator: terminator.id().clone(),
+                host: Some(terminator.clone()),
+            };
+            core.network.circuits.establish(known, end, establish)
+        }
+        // The network knows it from its client's router, which has not answered yet.
+        None => !terminator.is_ended() && establish(),
+    };
+    if !is_open {
+        let text = "the circuit has ended in the meantime";
+        return Err(RequestFailure::access_denied(text));
+    }
     core.counters.circuits_opened.increment();
-    binding.terminator.load.dial_succeeded();
-    core.network.show_cost(&binding.terminator);
-    core.network.hosting.dial_succeeded(
-        binding.terminator.hosted.service.as_str(),
-        &HostKey::Identity(binding.terminator.hosted.identity.as_str().into()),
-    );
-    tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.terminator.hosted.service, "circuit");
     Ok(())
 }
 

@@ -29,14 +29,13 @@ mod fair_queues;
 mod hello;
 mod housekeeping;
 mod links;
+mod member;
 mod message;
-mod passed_on;
 mod pending_dial;
 mod permission;
 mod read;
 mod receive;
 mod registry;
-mod remote_routers;
 mod requests;
 mod review;
 mod send_queue;
@@ -60,18 +59,15 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::core::RouterCore;
+use self::{circuit::Circuit, core::RouterCore, member::Member};
 pub(crate) use self::{
     core::RouterContext,
-    links::route::{Route, RouteError, RouteToHost},
-    passed_on::{passes_to_client, passes_to_host},
     read::{Stop, hello as read_hello, whole as read_message},
-    remote_routers::{DialReply, RemoteDial, RemoteRouters},
 };
 pub use self::{counters::TrafficInfo, hello::ChannelPeer};
 use crate::{
     entity::TypedLookup,
-    fabric::{ChannelInfo, CircuitInfo, Network, PendingReviews, RequestFailure, SentInfo},
+    fabric::{ChannelInfo, CircuitInfo, Network, RequestFailure},
     priority::lower_priority,
     store::CommitFeed,
 };
@@ -101,26 +97,27 @@ impl Router {
         context: RouterContext,
         feed: &CommitFeed,
     ) -> crate::error::Result<Self> {
-        let (core, triggers) = (
-            Arc::new(RouterCore::new(network, context)),
-            Arc::<PendingReviews>::default(),
-        );
+        let core = Arc::new(RouterCore::new(network, context));
         core.network.records.clear(core.context.id.as_str())?;
-        let pending = triggers.clone();
-        feed.attach(&core, move |core, event| {
-            review::on_commit(core, &pending, event)
-        });
-        let own = &core.context.id;
-        let is_disabled = core
-            .network
-            .store()
-            .read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
+        feed.attach(&core, review::on_commit);
+        let own = core.network.store().read(|tx| tx.find(&core.context.id))?;
+        let is_disabled = own.as_ref().is_none_or(|router| router.spec.disabled);
         core.is_disabled.store(is_disabled, Ordering::Release);
+        if let Some(router) = own {
+            *core.weight.lock() = (router.spec.cost, router.spec.no_traversal);
+        }
         let runtime = threads()
             .map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
-        handle.spawn(review::run(core.clone(), triggers));
         handle.spawn(housekeeping::run(core.clone()));
+        let member = Member {
+            core: Arc::downgrade(&core),
+            handle: handle.clone(),
+        };
+        core.network
+            .routers
+            .add(core.context.id.as_str(), Arc::new(member));
+        core.network.paths.changed();
         Ok(Self(Some(Arc::new(Inner {
             core,
             runtime: Mutex::new(Some(runtime)),
@@ -166,67 +163,6 @@ impl Router {
         ))
     }
 
-    /// Makes the remote routers known, once.
-    pub(crate) fn meet(&self, remote: Box<dyn RemoteRouters>) {
-        if let Some(core) = self.core() {
-            drop(core.remote_routers.set(remote));
-        }
-    }
-
-    /// Takes a route over a link, and passes its outcome to `done`.
-    pub(crate) fn route(
-        &self,
-        route: Route,
-        done: impl FnOnce(Result<DialReply, RouteError>) + Send + 'static,
-    ) {
-        let Some(inner) = self.0.as_deref() else {
-            return done(Err(RouteError::Link));
-        };
-        let core = inner.core.clone();
-        match links::route::prepare(&core, route) {
-            Ok(Some(dialing)) => drop(
-                inner
-                    .handle
-                    .spawn(async move { done(links::route::dial(&core, dialing).await) }),
-            ),
-            Ok(None) => done(Ok(DialReply::new())),
-            Err(error) => done(Err(error)),
-        }
-    }
-
-    /// Forwards a circuit between the links to the next router on the way to the client and on the
-    /// way to the host.
-    ///
-    /// # Errors
-    /// A link is not open, or the router starts nothing new.
-    pub(crate) fn pass_through(&self, circuit: &str, links: [&str; 2]) -> Result<(), RouteError> {
-        links::route::pass_through(self.core().ok_or(RouteError::Link)?, circuit, links)
-    }
-
-    /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time
-    /// to arrive.
-    pub(crate) fn unroute(&self, circuit: &str, now: bool) {
-        if let Some(inner) = self.0.as_deref() {
-            let _guard = inner.handle.enter();
-            links::route::unroute(&inner.core, circuit, now);
-        }
-    }
-
-    /// Whether a router has opened a link with this id here.
-    pub(crate) fn has_link(&self, id: &str, router: &str) -> bool {
-        self.core()
-            .and_then(|core| core.links.find(id))
-            .is_some_and(|link| link.router == router)
-    }
-
-    /// Closes a link.
-    pub(crate) fn close_link(&self, id: &str) {
-        self.core()
-            .and_then(|core| core.links.find(id))
-            .iter()
-            .for_each(|link| link.close());
-    }
-
     /// Closes the links of a router.
     pub(crate) fn close_links_of(&self, router: &str) {
         self.core()
@@ -243,7 +179,7 @@ impl Router {
         Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 
-    /// All open circuits, oldest first.
+    /// The open circuits that go over no other router, oldest first.
     pub fn circuits(&self) -> Vec<CircuitInfo> {
         let Some(core) = self.core() else {
             return Vec::new();
@@ -251,33 +187,10 @@ impl Router {
         let open = core.registry.everything().circuits;
         let mut circuits: Vec<_> = open
             .iter()
-            .filter_map(|circuit| circuit.info(core.context.id.as_str()))
+            .filter_map(|circuit| shown(core, circuit))
             .collect();
         circuits.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         circuits
-    }
-
-    /// The number of open circuits that go over no other router.
-    pub(crate) fn circuit_count(&self) -> u64 {
-        self.core()
-            .map_or(0, |core| core.registry.count_circuits_inside() as u64)
-    }
-
-    /// Passes the open circuits to `each`, in no particular order.
-    ///
-    /// # Errors
-    /// The first one of `each`.
-    pub(crate) fn each_circuit<E>(
-        &self,
-        each: impl FnMut(CircuitInfo) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Some(core) = self.core() else {
-            return Ok(());
-        };
-        let open = core.registry.everything().circuits;
-        open.iter()
-            .filter_map(|circuit| circuit.info(core.context.id.as_str()))
-            .try_for_each(each)
     }
 
     /// Passes the open channels to `each`, in no particular order.
@@ -295,21 +208,10 @@ impl Router {
         open.iter().map(|channel| channel.info()).try_for_each(each)
     }
 
-    /// An open circuit.
+    /// An open circuit that goes over no other router.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
         let core = self.core()?;
-        core.registry.circuit(id)?.info(core.context.id.as_str())
-    }
-
-    /// What the client and the host of a circuit over a link have sent; `None` if it has no end
-    /// here and does not pass through.
-    pub(crate) fn traffic_over_links(&self, circuit: &str) -> Option<[SentInfo; 2]> {
-        let core = self.core()?;
-        let end = core
-            .registry
-            .circuit(circuit)
-            .map(|circuit| circuit.traffic.info());
-        end.or_else(|| Some(core.transits.find(circuit)?.traffic.info()))
+        shown(core, core.registry.circuit(id)?.as_ref())
     }
 
     /// Ends a circuit at both ends. Returns whether it existed.
@@ -394,6 +296,13 @@ impl Router {
     fn core(&self) -> Option<&Arc<RouterCore>> {
         self.0.as_deref().map(|inner| &inner.core)
     }
+}
+
+/// A circuit as administrators see it; `None` until its host has answered, and if it goes over other
+/// routers.
+fn shown(core: &RouterCore, circuit: &Circuit) -> Option<CircuitInfo> {
+    let known = circuit.known().filter(|_| circuit.is_inside())?;
+    core.network.describe(known)
 }
 
 /// The `nice` value of the router's threads. On a core that both want, a router thread gets a third

@@ -22,11 +22,10 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     dial,
-    passed_on::strip,
     read::{self, Stop, UNCOUNTED, fill},
     trace,
 };
-use crate::fabric::RequestFailure;
+use crate::fabric::{RequestFailure, strip};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;

@@ -1,5 +1,5 @@
-//! The registry of open channels, circuits and bindings. Channels and circuits are indexed by the
-//! records they depend on.
+//! The registry of open channels, circuits and bindings. Channels are indexed by the records they
+//! depend on; the network has such an index of circuits and terminators.
 //!
 //! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is
 //! removed, and a marked item is not added.
@@ -8,17 +8,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{
-    binding::Binding,
-    channel::Channel,
-    circuit::{Circuit, HostEnd},
-};
+use super::{binding::Binding, channel::Channel, circuit::Circuit};
 use crate::{
     config,
-    fabric::{
-        AuthorizingIndex, AuthorizingRecord, CircuitPermit, IdentityQuota, LiveTerminator,
-        RequestFailure,
-    },
+    fabric::{AuthorizingIndex, AuthorizingRecord, IdentityQuota, LiveTerminator, RequestFailure},
 };
 
 pub(crate) struct CircuitRegistry {
@@ -32,16 +25,8 @@ struct Open {
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
     channels_by_identity: IdentityQuota,
-    /// By circuit; none for a circuit whose client is at another router.
-    permits: HashMap<Arc<str>, CircuitPermit>,
     bindings_by_identity: IdentityQuota,
-    by_authorizing_record: AuthorizingIndex<Member>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Member {
-    Channel(u64),
-    Circuit(Arc<str>),
+    channels_by_authorizing_record: AuthorizingIndex<u64>,
 }
 
 /// A selection of open items.
@@ -71,8 +56,8 @@ impl CircuitRegistry {
             return false;
         }
         open.channels.insert(channel.number, channel.clone());
-        open.by_authorizing_record
-            .add(Member::Channel(channel.number), bases_of_channel(channel));
+        open.channels_by_authorizing_record
+            .add(channel.number, bases_of_channel(channel));
         true
     }
 
@@ -81,23 +66,19 @@ impl CircuitRegistry {
         let mut open = self.open.lock();
         let was_open = open.channels.remove(&channel.number).is_some();
         if was_open {
-            open.by_authorizing_record
-                .remove(&Member::Channel(channel.number), bases_of_channel(channel));
+            open.channels_by_authorizing_record
+                .remove(&channel.number, bases_of_channel(channel));
             open.channels_by_identity
                 .give_back(channel.identity.as_str(), 1);
         }
         was_open
     }
 
-    /// Adds a circuit whose client side is known. `permit` is that of a client at this router.
+    /// Adds a circuit whose client side is known.
     ///
     /// # Errors
     /// It has ended, or another has its id.
-    pub(crate) fn add_circuit(
-        &self,
-        circuit: &Arc<Circuit>,
-        permit: Option<CircuitPermit>,
-    ) -> Result<(), RequestFailure> {
+    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if circuit.is_closed() {
             return Err(RequestFailure::internal("the connection has ended"));
@@ -106,52 +87,11 @@ impl CircuitRegistry {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
-        open.permits
-            .extend(permit.map(|permit| (circuit.id.clone(), permit)));
-        open.by_authorizing_record.add(
-            Member::Circuit(circuit.id.clone()),
-            bases_of_client(circuit),
-        );
         Ok(())
     }
 
-    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns
-    /// the host end if the circuit or the binding has ended.
-    pub(crate) fn establish(
-        &self,
-        circuit: &Arc<Circuit>,
-        host: HostEnd,
-        answer: impl FnOnce(),
-    ) -> Result<(), Box<HostEnd>> {
-        let mut open = self.open.lock();
-        let bases = host
-            .binding
-            .as_deref()
-            .map(bases_of_binding)
-            .unwrap_or_default();
-        if host
-            .binding
-            .as_ref()
-            .is_some_and(|binding| binding.terminator.is_ended())
-        {
-            return Err(Box::new(host));
-        }
-        circuit.establish(host, answer).map_err(Box::new)?;
-        open.by_authorizing_record
-            .add(Member::Circuit(circuit.id.clone()), bases);
-        Ok(())
-    }
-
-    pub(crate) fn remove_circuit(&self, circuit: &Arc<Circuit>) {
-        let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
-        open.circuits.remove(&circuit.id);
-        open.permits.remove(&circuit.id);
-        open.by_authorizing_record
-            .remove(&member, bases_of_client(circuit));
-        if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
-            open.by_authorizing_record
-                .remove(&member, bases_of_binding(binding));
-        }
+    pub(crate) fn remove_circuit(&self, circuit: &Circuit) {
+        self.open.lock().circuits.remove(&circuit.id);
     }
 
     /// Adds a binding.
@@ -211,16 +151,6 @@ impl CircuitRegistry {
         self.open.lock().circuits.len()
     }
 
-    /// The number of circuits that have a host and go over no other router.
-    pub(crate) fn count_circuits_inside(&self) -> usize {
-        self.open
-            .lock()
-            .circuits
-            .values()
-            .filter(|circuit| circuit.is_inside())
-            .count()
-    }
-
     /// The number of circuits that are not known to go over another router.
     pub(crate) fn count_circuits_here(&self) -> usize {
         self.open
@@ -254,17 +184,17 @@ impl CircuitRegistry {
         self.open.lock().channels.get(&number).cloned()
     }
 
-    /// The items that depend on a record.
-    pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Affected {
+    /// The channels that depend on one of these records.
+    pub(crate) fn channels_depending_on<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r AuthorizingRecord>,
+    ) -> Vec<Arc<Channel>> {
         let open = self.open.lock();
-        let mut some = Affected::default();
-        for member in open.by_authorizing_record.of(record) {
-            match member {
-                Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
-                Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
-            }
-        }
-        some
+        records
+            .into_iter()
+            .flat_map(|record| open.channels_by_authorizing_record.of(record))
+            .filter_map(|number| open.channels.get(number).cloned())
+            .collect()
     }
 
     pub(crate) fn everything(&self) -> Affected {
@@ -281,27 +211,5 @@ fn bases_of_channel(channel: &Channel) -> Vec<AuthorizingRecord> {
     vec![
         AuthorizingRecord::ApiSession(channel.api_session.to_string()),
         AuthorizingRecord::Identity(channel.identity.to_string()),
-    ]
-}
-
-fn bases_of_client(circuit: &Circuit) -> Vec<AuthorizingRecord> {
-    let Some(basis) = circuit.basis() else {
-        return Vec::new();
-    };
-    let identity = AuthorizingRecord::Identity(circuit.client.channel.identity.to_string());
-    vec![
-        AuthorizingRecord::Session(basis.session.to_string()),
-        AuthorizingRecord::Service(basis.service.to_string()),
-        identity,
-    ]
-}
-
-fn bases_of_binding(binding: &Binding) -> Vec<AuthorizingRecord> {
-    let hosted = &binding.terminator.hosted;
-    let identity = AuthorizingRecord::Identity(hosted.identity.to_string());
-    vec![
-        AuthorizingRecord::Session(hosted.session.to_string()),
-        AuthorizingRecord::Service(hosted.service.to_string()),
-        identity,
     ]
 }

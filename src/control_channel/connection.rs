@@ -21,7 +21,7 @@ use super::{
     announced_sessions::AnnouncedSessions, connected_identities::ConnectedIdentities, group::Group,
     outbox::Outbox, report_queue::ReportQueue, tunneler::Tunneler,
 };
-use crate::{entity::RouterInfo, fabric::Node};
+use crate::entity::RouterInfo;
 
 /// Maximum requests of one router that are processed at the same time, and their bytes. The longest
 /// message fits.
@@ -192,14 +192,9 @@ impl RouterConnection {
         }
     }
 
-    /// The router as a node of paths.
-    pub(crate) fn as_node(&self) -> Node {
-        let (cost, is_end_only) = *self.weight.lock();
-        Node {
-            id: self.router.clone(),
-            cost: cost.into(),
-            is_end_only,
-        }
+    /// The cost and the `noTraversal` of its record.
+    pub(crate) fn weight(&self) -> (u16, bool) {
+        *self.weight.lock()
     }
 
     /// Takes the cost and the `noTraversal` of its record.

@@ -9,10 +9,8 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{
-    connection::RouterConnection, core::ControlCore, link_reports, reroute,
-    revoked_routers::RevokedRouter,
-};
+use super::{connection::RouterConnection, core::ControlCore, revoked_routers::RevokedRouter};
+use crate::fabric::begin_reroute;
 
 /// How long a router that may no longer connect has to read which circuits end.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
@@ -34,15 +32,18 @@ pub(crate) async fn end_revoked(core: Arc<ControlCore>) {
             };
             // Without links, no circuit that passes through the router finds a path through it
             // again.
-            let links = core.links.remove_all_of(&id, core.loss(reason));
-            core.paths.changed();
+            let links = core
+                .network
+                .links
+                .remove_all_of(&id, core.network.loss(reason));
+            core.network.paths.changed();
             // Other routers close the links to a router that was deleted when they are told so.
             for link in links.iter().filter(|_| !is_deleted) {
-                link_reports::send_link_fault(&core, link.other_end(&id), link);
+                core.network.close_link_at(link.other_end(&id), link);
             }
             core.forget(&id, reason);
             if is_deleted {
-                core.removals.forget(&id);
+                core.network.removals.forget(&id);
             }
             if let Some(connection) = connection {
                 connection.outbox.finish();
@@ -59,11 +60,11 @@ impl ControlCore {
     /// Cleans up after a connection has ended.
     pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
         let now = self.network.now();
-        if !self.registry.remove(connection, self.online(), now) {
+        if !self.registry.remove(connection, &self.network, now) {
             return;
         }
-        self.paths.changed();
-        let circuits = self.circuits.of_router(&connection.router);
+        self.network.paths.changed();
+        let circuits = self.network.circuits.of_router(&connection.router);
         // Established circuits go on while the router is disconnected.
         circuits
             .iter()
@@ -95,26 +96,28 @@ impl ControlCore {
     /// removes its terminators and the links that it has dialed.
     pub(crate) fn forget(self: &Arc<Self>, router: &str, reason: &str) {
         if !self
+            .network
             .links
-            .remove_dialed(router, &HashSet::new(), self.loss(reason))
+            .remove_dialed(router, &HashSet::new(), self.network.loss(reason))
             .is_empty()
         {
-            self.paths.changed();
+            self.network.paths.changed();
         }
         let (ending, passing): (Vec<_>, Vec<_>) = self
+            .network
             .circuits
             .of_router(router)
             .into_iter()
             .partition(|circuit| circuit.path().ends_at(router));
         ending
             .iter()
-            .for_each(|circuit| self.end_circuit(circuit, true, reason));
-        reroute::begin(self, passing, reason);
+            .for_each(|circuit| self.network.end_circuit(circuit, true, reason));
+        begin_reroute(&self.network, passing, reason);
         let hosted = self.network.terminators.of_router(router);
         hosted
             .iter()
             .for_each(|terminator| self.network.end_terminator(terminator));
-        self.links.forget_accepted(router);
+        self.network.links.forget_accepted(router);
         self.measurements.forget(router);
     }
 }

@@ -8,14 +8,15 @@ use wire::{
 };
 
 use super::{
-    circuit::Circuit,
     connection::RouterConnection,
     core::ControlCore,
     link_reports,
     replies::{Lists, decoded, unroute},
-    reroute,
 };
-use crate::entity::TypedLookup;
+use crate::{
+    entity::TypedLookup,
+    fabric::{Circuit, begin_reroute},
+};
 
 /// Maximum circuits in one report.
 const MAX_CIRCUITS: usize = 10_000;
@@ -23,7 +24,8 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// A circuit over this router.
 fn own(core: &ControlCore, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
-    core.circuits
+    core.network
+        .circuits
         .find(id)
         .filter(|circuit| circuit.path().has_router(&connection.router))
 }
@@ -40,11 +42,7 @@ pub(crate) fn fault(core: &Arc<ControlCore>, connection: &RouterConnection, fram
 pub(crate) fn take(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
-            if let Some(circuit) = own(core, connection, &fault.id)
-                .filter(|circuit| circuit.path().ends_at(&connection.router))
-            {
-                core.end_circuit(&circuit, false, "an end has closed it");
-            }
+            core.network.end_closed(&fault.id, &connection.router);
         }
         // Data that the router cannot forward: it no longer has the circuit, or a table that a
         // reroute has replaced.
@@ -57,10 +55,11 @@ pub(crate) fn take(core: &Arc<ControlCore>, connection: &RouterConnection, fault
             {
                 match own(core, connection, id) {
                     Some(circuit) if circuit.path().links.is_empty() => {
-                        core.end_circuit(&circuit, true, "its router cannot forward it")
+                        core.network
+                            .end_circuit(&circuit, true, "its router cannot forward it")
                     }
-                    Some(circuit) => reroute::begin(
-                        core,
+                    Some(circuit) => begin_reroute(
+                        &core.network,
                         vec![circuit],
                         "a router of its path cannot forward it",
                     ),
@@ -100,7 +99,8 @@ pub(crate) fn confirm(core: &ControlCore, connection: &RouterConnection, frame: 
             .flatten();
         let max_idle = service.map_or(0, |service| service.spec.max_idle_time_millis);
         if max_idle > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > max_idle) {
-            core.end_circuit(&circuit, true, "it was idle for too long");
+            core.network
+                .end_circuit(&circuit, true, "it was idle for too long");
         }
     }
 }

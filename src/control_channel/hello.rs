@@ -230,9 +230,9 @@ fn open(
         &connection,
         is_reconnect,
         core.times.silence / 2,
-        core.online(),
+        &core.network,
     )?;
-    core.paths.changed();
+    core.network.paths.changed();
     // A change between the first look-up and the registration was not reported to this connection,
     // so the record is read again.
     let still = identify(core, hello, &leaf);
@@ -257,7 +257,7 @@ fn open(
     } else {
         core.earlier.router_started(&connection.router);
         core.forget(&connection.router, "its router was restarted");
-        core.removals.forget(&connection.router);
+        core.network.removals.forget(&connection.router);
         core.measurements.started(&connection.router);
     }
     link_questions::ask(core, &connection.router);
@@ -276,11 +276,12 @@ fn remove_unconfirmed(
 ) -> HashSet<String> {
     // A later attempt or a reroute may have brought the circuit back to the router.
     let is_back = |id: &str| {
-        core.circuits
+        core.network
+            .circuits
             .find(id)
             .is_some_and(|circuit| circuit.path().has_router(&connection.router))
     };
-    let mut unconfirmed = core.removals.unconfirmed(&connection.router);
+    let mut unconfirmed = core.network.removals.unconfirmed(&connection.router);
     unconfirmed.retain(|(circuit, _)| !told.contains(circuit) && !is_back(circuit));
     unconfirmed
         .iter()
@@ -559,7 +560,8 @@ async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>)
         let heartbeat = Builder::new(common::HEARTBEAT)
             .u64(common_key::HEARTBEAT, clock)
             .empty();
-        core.removals
+        core.network
+            .removals
             .heartbeat(&connection.router, connection.number, clock, || {
                 connection.send(heartbeat)
             });

@@ -43,7 +43,7 @@ struct ListedLink {
 /// Does nothing if it is asked already.
 pub(crate) fn ask(core: &Arc<ControlCore>, router: &str) {
     if router == EdgeRouter::BUILT_IN
-        || !core.links.has_unconfirmed(router)
+        || !core.network.links.has_unconfirmed(router)
         || !core.asked_routers.begin(router)
     {
         return;
@@ -52,7 +52,7 @@ pub(crate) fn ask(core: &Arc<ControlCore>, router: &str) {
     tokio::spawn(async move {
         for pause in PAUSES {
             sleep(pause).await;
-            if !core.links.has_unconfirmed(&router) || !core.is_connected(&router) {
+            if !core.network.links.has_unconfirmed(&router) || !core.is_connected(&router) {
                 break;
             }
             confirm(&core, &router).await;
@@ -81,10 +81,10 @@ async fn confirm(core: &ControlCore, router: &str) {
             .iter()
             .map(|link| (link.id.as_str(), link.dest.as_str()))
             .collect();
-        if core.links.confirm(router, |link| {
+        if core.network.links.confirm(router, |link| {
             known.contains(&(link.id.as_str(), link.source.as_str()))
         }) {
-            core.paths.changed();
+            core.network.paths.changed();
         }
     }
 }

@@ -3,13 +3,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use prost::Message;
 use wire::{
-    control::{
-        content,
-        fabric::{self, FaultSubject},
-    },
-    frame::{Builder, Frame},
+    control::fabric::{self, FaultSubject},
+    frame::Frame,
 };
 
 use super::{
@@ -17,13 +13,11 @@ use super::{
     connection::RouterConnection,
     core::ControlCore,
     link_questions,
-    links::{MOVED, Reported, ReportedLink, is_text},
     replies::{IsComplete, Lists, body, decoded, result},
-    reroute,
 };
 use crate::{
-    entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
+    fabric::{MOVED, Reported, ReportedLink, is_text, record_of},
     logging::may_log,
     store::Read,
 };
@@ -51,10 +45,12 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     if full.is_complete {
         let ids: HashSet<&str> = links.iter().map(|link| link.id.as_str()).collect();
         let reason = "its router no longer has the link";
-        let lost = core
-            .links
-            .remove_dialed(&connection.router, &ids, core.loss(reason));
-        lost.iter().for_each(|link| gone(core, link, reason));
+        let lost =
+            core.network
+                .links
+                .remove_dialed(&connection.router, &ids, core.network.loss(reason));
+        lost.iter()
+            .for_each(|link| core.network.link_gone(link, reason));
     }
     let deleted = deleted_destinations(core, &links);
     for link in links {
@@ -67,6 +63,7 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             continue;
         }
         match core
+            .network
             .links
             .report(&connection.router, link, core.network.now())
         {
@@ -74,26 +71,22 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
                 if may_log(&connection.router) {
                     tracing::info!(link = id, source = %connection.router, destination, "link added");
                 }
-                if destination == EdgeRouter::BUILT_IN {
-                    let is_here = |link: &ReportedLink| {
-                        core.built_in
-                            .get()
-                            .is_some_and(|router| router.has_link(&link.id, &link.source))
-                    };
-                    core.links
-                        .confirm(&destination, |link| link.id == id && is_here(link));
+                if let Some(router) = core.network.routers.find(&destination) {
+                    core.network.links.confirm(&destination, |link| {
+                        link.id == id && router.has_accepted(link)
+                    });
                 }
-                core.paths.changed();
+                core.network.paths.changed();
                 link_questions::ask(core, &destination);
             }
-            Reported::Confirmed => core.paths.changed(),
+            Reported::Confirmed => core.network.paths.changed(),
             Reported::Known => {}
             Reported::Moved(before) => {
                 if may_log(&connection.router) {
                     tracing::info!(link = id, source = %connection.router, destination, "link leads to another router");
                 }
-                send_link_fault(core, &before.destination, &before);
-                gone(core, &before, MOVED);
+                core.network.close_link_at(&before.destination, &before);
+                core.network.link_gone(&before, MOVED);
                 link_questions::ask(core, &destination);
             }
             Reported::Refused if may_log(&connection.router) => {
@@ -140,48 +133,15 @@ fn deleted_destinations(core: &ControlCore, links: &[fabric::RouterLink]) -> Has
 ///
 /// A report without an iteration follows a route over a link that the router does not know. The
 /// router that has accepted a new link may only not know it yet: closing the link would cost five
-/// seconds, until it is dialed again. The built-in router reports only losses.
+/// seconds, until it is dialed again.
 pub(crate) fn lost(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
-    let is_of_route = fault.subject() == FaultSubject::Link
-        && fault.iteration == 0
-        && connection.router != EdgeRouter::BUILT_IN;
+    let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0;
     let is_new_here = |link: ReportedLink| link.destination == connection.router && link.is_new();
-    if is_of_route && core.links.find(&fault.id).is_some_and(is_new_here) {
+    if is_of_route && core.network.links.find(&fault.id).is_some_and(is_new_here) {
         return tracing::debug!(router = %connection.router, link = fault.id, "a router does not know a new link yet");
     }
-    let reason = "a router at its end reports the loss of the link";
-    let Some(link) = core.links.remove(
-        &fault.id,
-        &connection.router,
-        fault.iteration,
-        core.loss(reason),
-    ) else {
-        return;
-    };
-    send_link_fault(core, link.other_end(&connection.router), &link);
-    gone(core, &link, reason);
-}
-
-/// Tells a router that a link is no longer used.
-pub(crate) fn send_link_fault(core: &ControlCore, router: &str, link: &ReportedLink) {
-    let fault = fabric::Fault {
-        subject: FaultSubject::Link.into(),
-        id: link.id.clone(),
-        iteration: link.iteration,
-    };
-    core.send(
-        router,
-        Builder::new(content::FAULT).body(&fault.encode_to_vec()),
-    );
-}
-
-/// Moves the circuits of a link that was removed.
-pub(crate) fn gone(core: &Arc<ControlCore>, link: &ReportedLink, reason: &str) {
-    if may_log(&link.source) {
-        tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
-    }
-    core.paths.changed();
-    reroute::begin(core, core.circuits.of_link(&link.id), reason);
+    core.network
+        .lose_link(&fault.id, &connection.router, fault.iteration);
 }
 
 /// Answers whether certificates belong to a router. A router asks this about one that dials a link
@@ -190,7 +150,7 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else {
         return;
     };
-    let (is_verified, text) = match enrolled(core, &asked.router_id) {
+    let (is_verified, text) = match core.network.enrolled(&asked.router_id) {
         Ok(Some(state))
             if asked
                 .fingerprints
@@ -211,26 +171,13 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
             (false, "the router cannot be looked up at the moment")
         }
     };
-    if is_verified && core.links.accepted(&connection.router, &asked.router_id) {
-        core.paths.changed();
+    if is_verified
+        && core
+            .network
+            .links
+            .accepted(&connection.router, &asked.router_id)
+    {
+        core.network.paths.changed();
     }
     connection.send(result(frame, is_verified, text));
-}
-
-/// The certificates of a router; `None` if it may not connect.
-pub(crate) fn enrolled(core: &ControlCore, id: &str) -> Result<Option<State>> {
-    let found = core.network.store().read(|tx| record_of(tx, id))?;
-    Ok(found
-        .filter(|(is_disabled, state)| !is_disabled && state.is_verified)
-        .map(|(_, state)| state))
-}
-
-/// Whether a router is disabled, and its certificates.
-fn record_of(tx: &Read<'_>, id: &str) -> Result<Option<(bool, State)>> {
-    if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? {
-        return Ok(Some((router.spec.disabled, router.state)));
-    }
-    Ok(tx
-        .find(&Id::<TransitRouter>::from_text(id))?
-        .map(|router| (router.spec.disabled, router.state)))
 }

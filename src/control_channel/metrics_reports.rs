@@ -169,7 +169,7 @@ fn decode<M: Message + Default>(entry: &[u8]) -> Option<M> {
 pub(crate) fn take(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let router = connection.router.as_str();
     let report = Report::read(frame.body(), |id, [from_client, from_host]| {
-        let Some(circuit) = core.circuits.find(id) else {
+        let Some(circuit) = core.network.circuits.find(id) else {
             return;
         };
         let path = circuit.path();
@@ -191,14 +191,15 @@ pub(crate) fn take(core: &ControlCore, connection: &RouterConnection, frame: &Fr
     }
     let mut is_changed = false;
     for (id, of_link) in report.links {
-        core.links
+        core.network
+            .links
             .counted(&id, router, [of_link.sent, of_link.received]);
         if let Some(latency) = of_link.latency() {
-            is_changed |= core.links.measured(&id, router, latency);
+            is_changed |= core.network.links.measured(&id, router, latency);
         }
     }
     if is_changed {
-        core.paths.changed();
+        core.network.paths.changed();
     }
 }
 

@@ -21,11 +21,9 @@ mod announcements;
 mod asked_routers;
 mod bind;
 mod built_in;
-mod candidates;
 mod certificates;
 mod changed_models;
 mod channel_sessions;
-mod circuit;
 mod connected_identities;
 mod connection;
 mod core;
@@ -40,20 +38,17 @@ mod hello;
 mod inspect;
 mod link_questions;
 mod link_reports;
-mod links;
 mod measurements;
 mod metrics_reports;
 mod outbox;
 mod public_keys;
 mod receive;
 mod registry;
-mod removals;
 mod replies;
 mod report_queue;
-mod reroute;
-mod review;
 mod revoked_routers;
 mod route;
+mod router_changes;
 mod router_history;
 mod router_rights;
 mod session_reports;
@@ -84,16 +79,18 @@ use tokio::{
     runtime::{self, Runtime},
 };
 
+pub(crate) use self::{core::ControlContext, measurements::RouterTraffic};
 use self::{
-    circuit::Circuit,
     core::{ControlCore, Times},
     inspect::RouterInspection,
 };
-pub(crate) use self::{core::ControlContext, measurements::RouterTraffic};
 use crate::{
     built_in_router::Router,
     entity::EdgeRouter,
-    fabric::{AuthorizingRecord, CircuitInfo, LinkInfo, Network, PendingReviews},
+    fabric::{
+        AuthorizingRecord, CircuitInfo, LinkInfo, Network, Path, ReportedLink, RequestFailure,
+        STATIC_COST, finish_reviews, improve, improve_paths, review_access,
+    },
     store::CommitFeed,
 };
 
@@ -116,7 +113,6 @@ struct Inner {
     core: Arc<ControlCore>,
     runtime: Mutex<Option<Runtime>>,
     handle: runtime::Handle,
-    reviews: Arc<PendingReviews>,
 }
 
 impl Control {
@@ -138,12 +134,8 @@ impl Control {
             crate::error::Error::Internal(format!("threads of the control channel: {e}"))
         })?;
         let handle = runtime.handle().clone();
-        let reviews = Arc::<PendingReviews>::default();
-        let (pending, waiting) = (reviews.clone(), reviews.clone());
-        feed.attach(&core, move |core, event| {
-            review::on_commit(core, &pending, event)
-        });
-        handle.spawn(review::run(core.clone(), reviews));
+        feed.attach(&core, router_changes::on_commit);
+        handle.spawn(review_access(core.network.clone()));
         handle.spawn(announce_changes(core.clone()));
         handle.spawn(disconnected_routers::end_revoked(core.clone()));
         handle.spawn(sync::run(core.clone()));
@@ -161,21 +153,17 @@ impl Control {
         handle.spawn_blocking(move || earlier_ends::scan(&scanned));
         let network = core.network.clone();
         handle.spawn(async move { network.reduce_failures().await });
-        handle.spawn(reroute::improve_paths(core.clone()));
+        handle.spawn(improve_paths(core.network.clone()));
         Ok(Self(Arc::new(Inner {
             core,
             runtime: Mutex::new(Some(runtime)),
             handle,
-            reviews: waiting,
         })))
     }
 
-    /// Makes the built-in router a member of the network, with links at `address`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn join(&self, router: &Router, address: &str) -> crate::error::Result<()> {
-        built_in::join(&self.0.core, router, address, &self.0.handle)
+    /// Tells the other routers of the built-in router, which takes links at `address`.
+    pub fn join(&self, router: &Router, address: &str) {
+        built_in::join(&self.0.core, router, address, &self.0.handle);
     }
 
     /// The runtime of its tasks. A stream that it serves should be created there.
@@ -194,14 +182,10 @@ impl Control {
         hello::serve(self.0.core.clone(), stream, peer, place)
     }
 
-    /// The ids of the routers of a circuit that a session dialed; none if it has no circuit over
-    /// these routers.
+    /// The ids of the routers of a circuit that a session dialed; none if it has no circuit.
     pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
-        let circuits = self
-            .0
-            .core
-            .circuits
-            .depending_on(&AuthorizingRecord::Session(session.to_owned()));
+        let record = AuthorizingRecord::Session(session.to_owned());
+        let circuits = self.network().circuits.depending_on(&record);
         let dialed = circuits
             .into_iter()
             .find(|circuit| circuit.session.id.as_str() == session);
@@ -210,7 +194,17 @@ impl Control {
 
     /// The number of open circuits.
     pub(crate) fn circuit_count(&self) -> u64 {
-        self.0.core.circuits.open_count()
+        self.network().circuits.open_count(|_| true)
+    }
+
+    /// The number of open circuits over routers in other processes.
+    pub(crate) fn remote_circuit_count(&self) -> u64 {
+        let is_remote = |path: &Path| {
+            path.routers
+                .iter()
+                .any(|router| router != EdgeRouter::BUILT_IN)
+        };
+        self.network().circuits.open_count(is_remote)
     }
 
     /// What a router has moved since its start, as it reports, and the number of circuits over it.
@@ -218,7 +212,7 @@ impl Control {
     pub(crate) fn traffic_of(&self, router: &str) -> Option<(RouterTraffic, usize)> {
         Some((
             self.0.core.measurements.of(router)?,
-            self.0.core.circuits.count_of_router(router),
+            self.network().circuits.count_of_router(router),
         ))
     }
 
@@ -240,30 +234,33 @@ impl Control {
         &self,
         each: impl FnMut(CircuitInfo) -> Result<(), E>,
     ) -> Result<(), E> {
-        let core = &self.0.core;
-        core.circuits
-            .all()
-            .iter()
-            .filter_map(|circuit| shown_circuit(core, circuit))
+        let network = self.network();
+        let open = network.circuits.all();
+        open.iter()
+            .filter_map(|circuit| network.describe(circuit))
             .try_for_each(each)
     }
 
     /// An open circuit.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
-        shown_circuit(&self.0.core, self.0.core.circuits.find(id)?.as_ref())
+        let network = self.network();
+        network.describe(network.circuits.find(id)?.as_ref())
     }
 
     /// Ends a circuit at all its routers. Returns whether it existed.
     pub fn close_circuit(&self, id: &str) -> bool {
-        let found = self.0.core.circuits.find(id);
+        let network = self.network();
+        let Some(circuit) = network.circuits.find(id) else {
+            return false;
+        };
         let _guard = self.0.handle.enter();
-        found
-            .inspect(|circuit| {
-                self.0
-                    .core
-                    .end_circuit(circuit, true, "an administrator ended the circuit")
-            })
-            .is_some()
+        let failure = RequestFailure::internal("an administrator ended the circuit");
+        network.fail_circuit(&circuit, true, &failure);
+        true
+    }
+
+    fn network(&self) -> &Arc<Network> {
+        &self.0.core.network
     }
 
     /// Asks the connected routers that `is_meant` selects by their id for values by name; each has
@@ -280,7 +277,7 @@ impl Control {
     /// The links between routers, sorted by id.
     pub fn links(&self) -> Vec<LinkInfo> {
         let core = &self.0.core;
-        let mut links = core.links.all();
+        let mut links = core.network.links.all();
         links.sort_unstable_by(|one, other| one.id.cmp(&other.id));
         links.into_iter().map(|link| shown(core, link)).collect()
     }
@@ -289,6 +286,7 @@ impl Control {
     pub fn link(&self, id: &str) -> Option<LinkInfo> {
         self.0
             .core
+            .network
             .links
             .find(id)
             .map(|link| shown(&self.0.core, link))
@@ -297,70 +295,53 @@ impl Control {
     /// Tells both routers of a link to close it; they dial it again. Returns whether it existed.
     pub(crate) fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
-        let Some(link) = core
-            .links
-            .find(id)
-            .and_then(|link| core.links.remove(id, &link.source, 0, core.loss(CLOSED)))
-        else {
+        let Some(link) = core.network.links.find(id).and_then(|link| {
+            core.network
+                .links
+                .remove(id, &link.source, 0, core.network.loss(CLOSED))
+        }) else {
             return false;
         };
         [&link.source, &link.destination]
             .into_iter()
-            .for_each(|router| link_reports::send_link_fault(core, router, &link));
+            .for_each(|router| core.network.close_link_at(router, &link));
         let _guard = self.0.handle.enter();
-        link_reports::gone(core, &link, CLOSED);
+        core.network.link_gone(&link, CLOSED);
         true
     }
 
     /// Moves a few circuits to cheaper paths now, instead of within a minute.
     pub(crate) fn improve_paths(&self) {
         let _guard = self.0.handle.enter();
-        reroute::improve(&self.0.core);
+        improve(self.network());
     }
 
     /// Ends what has lost its access, stops its threads and closes all connections. Blocks.
     pub fn stop(&self) {
         if let Some(runtime) = self.0.runtime.lock().take() {
-            runtime.block_on(review::finish(&self.0.core, &self.0.reviews));
+            runtime.block_on(async {
+                finish_reviews(&self.0.core.network).await;
+                self.0.core.flush().await;
+            });
             runtime.shutdown_timeout(STOP_TIMEOUT);
         }
     }
 }
 
-/// A circuit with what its ends have sent, if that passes the built-in router; `None` until it was
-/// established.
-fn shown_circuit(core: &ControlCore, circuit: &Circuit) -> Option<CircuitInfo> {
-    let mut info = circuit.info()?;
-    let passes = info
-        .routers
-        .iter()
-        .any(|router| router == EdgeRouter::BUILT_IN);
-    if let Some([client, host]) = core
-        .built_in
-        .get()
-        .filter(|_| passes)
-        .and_then(|router| router.traffic_over_links(&info.id))
-    {
-        info.client.sent = Some(client);
-        info.host.iter_mut().for_each(|end| end.sent = Some(host));
-    }
-    Some(info)
-}
-
-fn shown(core: &ControlCore, link: links::ReportedLink) -> LinkInfo {
+fn shown(core: &ControlCore, link: ReportedLink) -> LinkInfo {
     let sent_bytes = link.sent_bytes();
     LinkInfo {
         is_usable: link.is_confirmed
             && core.is_connected(&link.source)
             && core.is_connected(&link.destination),
-        circuits: core.circuits.count_of_link(&link.id),
+        circuits: core.network.circuits.count_of_link(&link.id),
         cost: link.cost(),
         id: link.id,
         protocol: link.protocol,
         source_id: link.source,
         destination_id: link.destination,
         since: link.since,
-        static_cost: links::STATIC_COST,
+        static_cost: STATIC_COST,
         measured: link.measured,
         sent_bytes,
         iteration: link.iteration,

@@ -16,7 +16,7 @@ use super::{
     core::ControlCore,
     dial, fault, inspect, link_reports, metrics_reports, public_keys,
     replies::{body, result},
-    session_reports, tunnel, tunnel_v2,
+    route, session_reports, tunnel, tunnel_v2,
 };
 use crate::built_in_router::{Stop, read_message};
 
@@ -73,7 +73,8 @@ async fn dispatch(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, f
     }
     if let Some(clock) = frame.u64(common_key::HEARTBEAT_ECHO) {
         connection.heartbeat_answered();
-        core.removals
+        core.network
+            .removals
             .answered(&connection.router, connection.number, clock);
         core.earlier
             .heartbeat_answered(&connection.router, connection.number);
@@ -122,7 +123,7 @@ async fn dispatch(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, f
         content::TUNNEL_TERMINATOR_V2 => tunnel_v2::host(core, connection, frame),
         content::TUNNEL_CIRCUIT_V2 => tunnel_v2::dial(core, connection, frame),
         content::INSPECT_RESPONSE => inspect::answered(connection, frame),
-        content::ROUTE_RESULT => dial::result(core, connection, frame),
+        content::ROUTE_RESULT => route::result(core, connection, &frame),
         content::FAULT => fault::fault(core, connection, &frame),
         content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
         other => {

@@ -16,7 +16,7 @@ use super::{
     announcements::Announcements,
     connection::{RouterConnection, RouterKind},
 };
-use crate::{clock::Timestamp, entity::RouterInfo, fabric::Node, online::Online};
+use crate::{clock::Timestamp, entity::RouterInfo, fabric::Network, online::Online};
 
 /// A live connection that is not older than this is not replaced by another process with the same
 /// certificate.
@@ -41,7 +41,7 @@ impl ConnectionRegistry {
         connection: &Arc<RouterConnection>,
         is_reconnect: bool,
         alive: Duration,
-        online: &Online,
+        network: &Network,
     ) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
         if let Some(old) = connections
@@ -59,7 +59,9 @@ impl ConnectionRegistry {
         self.count.store(count(&connections), Ordering::SeqCst);
         // Under the lock, so that every router learns of the others in the order of the events.
         self.announcements.connected(connection);
-        online.set_router(&connection.router, Some(connection.link.lock().clone()));
+        network.routers.add(&connection.router, connection.clone());
+        let link = connection.link.lock().clone();
+        network.online().set_router(&connection.router, Some(link));
         Ok(())
     }
 
@@ -74,7 +76,7 @@ impl ConnectionRegistry {
     pub(crate) fn remove(
         &self,
         connection: &Arc<RouterConnection>,
-        online: &Online,
+        network: &Network,
         now: Timestamp,
     ) -> bool {
         let mut connections = self.connections.lock();
@@ -83,13 +85,14 @@ impl ConnectionRegistry {
             .is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
             connections.remove(&connection.router);
+            network.routers.remove(&connection.router);
             let state = if connection.is_deleted.load(Ordering::SeqCst) {
                 PeerState::Removed
             } else {
                 PeerState::Unhealthy
             };
             self.announcements.lost(&connection.router, state);
-            online.router_left(&connection.router, now);
+            network.online().router_left(&connection.router, now);
             self.count.store(count(&connections), Ordering::SeqCst);
         }
         is_current
@@ -129,16 +132,6 @@ impl ConnectionRegistry {
             .values()
             .filter(|connection| is_remote(connection))
             .for_each(each);
-    }
-
-    /// The connected routers as nodes of paths.
-    pub(crate) fn nodes(&self) -> Vec<Node> {
-        let connections = self.connections.lock();
-        connections
-            .values()
-            .filter(|connection| !connection.is_closed())
-            .map(|connection| connection.as_node())
-            .collect()
     }
 
     /// Tells all routers that one that is not connected was deleted.

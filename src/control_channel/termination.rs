@@ -1,32 +1,10 @@
-//! How circuits over routers with a control channel end, and what of earlier runs is deleted.
+//! What of earlier runs is deleted.
 
-use std::sync::Arc;
-
-use super::{circuit::Circuit, core::ControlCore};
+use super::core::ControlCore;
 use crate::{
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
 };
-
-impl ControlCore {
-    /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued
-    /// data was delivered.
-    pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
-        if !self.circuits.remove(circuit) {
-            return;
-        }
-        let host = circuit.close();
-        self.unroute_all(circuit, now);
-        if let Some(host) = host {
-            // The built-in router counts the circuits of its hosts itself.
-            if host.hosted.router != EdgeRouter::BUILT_IN {
-                host.load.circuit_ended();
-                self.network.show_cost(&host);
-            }
-        }
-        tracing::debug!(circuit = %circuit.id, router = %circuit.router, reason, "circuit ended");
-    }
-}
 
 /// Deletes terminators that earlier runs created for connections. Blocks.
 ///

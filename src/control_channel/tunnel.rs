@@ -13,10 +13,9 @@ use wire::{
 
 use super::{
     bind,
-    circuit::Circuit,
     connection::RouterConnection,
     core::ControlCore,
-    dial::{self, DialAnswer, DialRequest},
+    dial::{self, RouterDial},
     replies::{body, error},
     sessions::FoundSession,
     tunnel_services,
@@ -31,7 +30,7 @@ use crate::{
         SdkInfo, Service, Session, TypedLookup,
     },
     error::Error,
-    fabric::{FailureReason, RequestFailure, unreadable},
+    fabric::{Circuit, DialAnswer, FailureReason, RequestFailure, unreadable},
     logging::may_log,
     posture::ServicePermission,
 };
@@ -652,11 +651,10 @@ async fn circuit(
 ) -> Answer<()> {
     let session = session_response(&found.session);
     let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| {
-        let (circuit_id, address) = (circuit.id.clone(), opened.address.to_owned());
-        let peer_data = opened
-            .peer_data
-            .iter()
-            .map(|(key, value)| NumberedBytes::new(*key, value.clone()))
+        let (circuit_id, address) = (circuit.id.to_string(), opened.address.to_owned());
+        let peer_data = dial::answered(opened)
+            .into_iter()
+            .map(|(key, value)| NumberedBytes::new(key, value))
             .collect();
         let tags = opened
             .tags
@@ -688,16 +686,17 @@ async fn circuit(
         };
         connection.send(Builder::reply(kind, frame).body(&body));
     };
-    let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
-    let request = DialRequest {
+    let passed_on = asked
+        .peer_data
+        .into_iter()
+        .filter_map(|entry| Some((entry.key?, entry.value.unwrap_or_default())))
+        .collect();
+    let wanted = RouterDial {
         router: &connection.router,
-        circuit: None,
-        instance,
-        terminator: None,
-        peer_data,
-        answer: &answer,
+        instance: &asked.terminator_instance_id,
+        passed_on,
     };
-    let circuit = dial::dial(core, found, &request).await?;
+    let circuit = dial::dial(core, found, wanted, &answer).await?;
     dial::end_unless_answered(core, connection, &circuit);
     Ok(())
 }

@@ -110,11 +110,13 @@ impl ControllerCore {
             clock: clock.clone(),
         };
         let network = Network::new(
+            keystore.clone(),
             authorizer,
             changes.clone(),
             refusals.clone(),
             followers.hosting.clone(),
             &config.router,
+            &config.routers,
         );
         Ok(Self {
             audit: AccessAudit::following(&store)?,

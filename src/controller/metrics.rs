@@ -184,7 +184,7 @@ impl Sources {
         metrics
             .gauges
             .remote_circuits
-            .set(signed(self.control.circuit_count()));
+            .set(signed(self.control.remote_circuit_count()));
         let links = self.control.links();
         let usable = links.iter().filter(|link| link.is_usable).count() as u64;
         for (kind, count) in [

@@ -31,18 +31,18 @@ impl Hyperlink {
 
 /// Links by name, in the order they were added.
 #[derive(Debug, Clone, Default)]
-pub struct HalLinks(Vec<(&'static str, Hyperlink)>);
+pub(crate) struct HalLinks(Vec<(&'static str, Hyperlink)>);
 
 impl HalLinks {
     /// With a link added.
     #[must_use]
-    pub fn with(mut self, name: &'static str, path: impl std::fmt::Display) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, path: impl std::fmt::Display) -> Self {
         self.0.push((name, Hyperlink::to(path)));
         self
     }
 
     /// The links of a record: itself, the lists below it, and those of its kind.
-    pub fn of<E: Entity>(record: &Record<E>) -> Self {
+    pub(crate) fn of<E: Entity>(record: &Record<E>) -> Self {
         let path = E::KIND.path;
         let mut links = Self::default().with("self", format_args!("{path}/{}", record.id));
         for name in E::LINKS {

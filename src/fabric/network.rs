@@ -1,13 +1,22 @@
 //! What all routers of the network share, of whichever kind they are.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use tokio::time::interval;
+use pki::Keystore;
+use tokio::{sync::RwLock, time::interval};
 
 use super::{
     circuit_quota::CircuitQuota,
+    circuits::{Circuit, Circuits},
     id_generator::IdGenerator,
+    info::CircuitInfo,
+    links::{Loss, ReportedLink, ReportedLinks},
     live_terminators::{LiveTerminator, LiveTerminators},
+    paths::{Edge, Graph, Path, Paths},
+    removals::Removals,
+    reroute,
+    review_triggers::PendingReviews,
+    router::Routers,
     session_authorizer::SessionAuthorizer,
     terminator_records::TerminatorRecords,
 };
@@ -18,6 +27,7 @@ use crate::{
     config,
     entity::Terminator,
     hosting::Hosting,
+    logging::may_log,
     online::Online,
     store::{Event, Store},
 };
@@ -25,35 +35,161 @@ use crate::{
 /// The interval at which the cost of failed dials is reduced.
 const REDUCE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The parts that routers of both kinds use.
+/// Time limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NetworkTimes {
+    /// Until a router answers a route.
+    pub(crate) route: Duration,
+    /// How long another path is looked for after a link was lost.
+    pub(crate) reroute: Duration,
+}
+
+/// The network of routers.
 pub(crate) struct Network {
+    pub(super) keystore: Arc<Keystore>,
     pub(crate) authorizer: SessionAuthorizer,
     refusals: Refusals,
     pub(crate) hosting: Hosting,
-    /// Counts the open circuits over routers of both kinds.
+    pub(crate) times: NetworkTimes,
+    /// Counts the open circuits.
     pub(crate) circuit_quota: Arc<CircuitQuota>,
+    pub(crate) circuits: Circuits,
     pub(crate) terminators: LiveTerminators,
     pub(crate) records: TerminatorRecords,
     pub(crate) ids: IdGenerator,
+    pub(crate) routers: Routers,
+    pub(crate) links: ReportedLinks,
+    pub(crate) paths: Paths,
+    /// What routers were told to remove and have not confirmed.
+    pub(crate) removals: Arc<Removals>,
+    pub(crate) reviews: PendingReviews,
+    /// Held for reading by a review, until what it found has ended.
+    pub(super) reviewing: Arc<RwLock<()>>,
 }
 
 impl Network {
     pub(crate) fn new(
+        keystore: Arc<Keystore>,
         authorizer: SessionAuthorizer,
         changes: Changes,
         refusals: Refusals,
         hosting: Hosting,
-        config: &config::RouterConfig,
+        built_in: &config::RouterConfig,
+        remote: &config::RemoteRoutersConfig,
     ) -> Self {
         Self {
+            keystore,
+            links: ReportedLinks::new(authorizer.store.online().clone()),
             authorizer,
             refusals,
             hosting,
-            circuit_quota: CircuitQuota::new(config),
+            times: NetworkTimes {
+                route: remote.times.route,
+                reroute: remote.reroute_timeout.duration(),
+            },
+            circuit_quota: CircuitQuota::new(built_in),
+            circuits: Circuits::default(),
             terminators: LiveTerminators::default(),
             records: TerminatorRecords::new(changes),
             ids: IdGenerator::default(),
+            routers: Routers::default(),
+            paths: Paths::default(),
+            removals: Arc::default(),
+            reviews: PendingReviews::default(),
+            reviewing: Arc::default(),
         }
+    }
+
+    /// The cheapest paths from a router, by the router where each ends.
+    pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
+        self.paths.from(router, || {
+            let edge = |link: ReportedLink| Edge {
+                cost: link.cost(),
+                link: link.id,
+                ends: [link.source, link.destination],
+            };
+            let confirmed = self
+                .links
+                .all()
+                .into_iter()
+                .filter(|link| link.is_confirmed);
+            Graph::new(self.routers.nodes(), confirmed.map(edge).collect())
+        })
+    }
+
+    /// The costs of the links of a path; `None` for a link that is lost, or leads to another router
+    /// than that of the path.
+    fn link_costs(&self, path: &Path) -> impl Iterator<Item = Option<u32>> {
+        let ends = path.routers.iter().zip(path.routers.iter().skip(1));
+        path.links
+            .iter()
+            .zip(ends)
+            .map(|(link, (one, other))| self.links.cost_between(link, [one, other]))
+    }
+
+    /// Whether all links of a path still connect its routers.
+    pub(crate) fn has_links_of(&self, path: &Path) -> bool {
+        self.link_costs(path).all(|cost| cost.is_some())
+    }
+
+    /// The present cost of a path; `None` if one of its links or routers is gone.
+    pub(crate) fn cost_of(&self, path: &Path) -> Option<u32> {
+        let links = self.link_costs(path);
+        let routers = path
+            .routers
+            .iter()
+            .skip(1)
+            .map(|router| Some(self.routers.find(router)?.as_node().entry_cost()));
+        links
+            .chain(routers)
+            .try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
+    }
+
+    /// A circuit as administrators see it, with what its routers know of it; `None` until it was
+    /// established.
+    pub(crate) fn describe(&self, circuit: &Circuit) -> Option<CircuitInfo> {
+        let mut info = circuit.info()?;
+        let routers: Vec<_> = info
+            .routers
+            .iter()
+            .filter_map(|router| self.routers.find(router))
+            .collect();
+        routers.iter().for_each(|router| router.describe(&mut info));
+        Some(info)
+    }
+
+    /// The loss of a link at this moment.
+    pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
+        Loss {
+            reason,
+            at: self.now(),
+        }
+    }
+
+    /// Reports the loss of a link by the router at one of its ends: the other one is told, and the
+    /// circuits over it get another path. Ignored if it is about an older iteration.
+    pub(crate) fn lose_link(self: &Arc<Self>, id: &str, router: &str, iteration: u32) {
+        let reason = "a router at its end reports the loss of the link";
+        if let Some(link) = self.links.remove(id, router, iteration, self.loss(reason)) {
+            self.close_link_at(link.other_end(router), &link);
+            self.link_gone(&link, reason);
+        }
+    }
+
+    /// Tells a router that a link is no longer used.
+    pub(crate) fn close_link_at(&self, router: &str, link: &ReportedLink) {
+        if let Some(router) = self.routers.find(router) {
+            router.close_link(link);
+        }
+    }
+
+    /// Moves the circuits of a link that was removed.
+    pub(crate) fn link_gone(self: &Arc<Self>, link: &ReportedLink, reason: &str) {
+        if may_log(&link.source) {
+            tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
+        }
+        self.paths.changed();
+        reroute::begin(self, self.circuits.of_link(&link.id), reason);
     }
 
     /// Counts a dial or bind that was refused for lack of a right, for the history.
@@ -61,10 +197,13 @@ impl Network {
         self.refusals.note(self.store(), refused, self.now()).await;
     }
 
-    /// Removes a terminator of a router in another process, and its record. Its circuits stay open.
-    /// A terminator of the built-in router ends with its binding.
+    /// Removes a terminator and its record. Its circuits stay open.
     pub(crate) fn end_terminator(&self, terminator: &Arc<LiveTerminator>) {
         let router = &terminator.hosted.router;
+        let found = self.routers.find(router);
+        if found.is_some_and(|router| router.end_terminator(terminator)) {
+            return;
+        }
         let is_removed = self
             .terminators
             .remove(terminator, |id| self.records.remove(router, [id]));
@@ -82,9 +221,11 @@ impl Network {
         }
     }
 
-    /// Updates a terminator when its record changes or is deleted. One without a record stays, and
-    /// cannot be dialed until its host binds again.
+    /// Records what to review after a committed change, and updates the terminator whose record has
+    /// changed or was deleted. One without a record stays, and cannot be dialed until its host binds
+    /// again.
     pub(crate) fn follow(&self, event: &Event) {
+        self.reviews.on_commit(event);
         let Some((old, new)) = event.of::<Terminator>() else {
             return;
         };

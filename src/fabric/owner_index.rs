@@ -2,7 +2,9 @@
 //! or link.
 
 use std::{
+    borrow::Borrow,
     collections::{HashMap, HashSet},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -39,16 +41,16 @@ impl OwnerIndex {
     }
 
     /// The members of an owner, which are found in `all` by their ids.
-    pub(crate) fn of<'m, T>(
+    pub(crate) fn of<'m, K: Borrow<str> + Eq + Hash, T>(
         &'m self,
         owner: &str,
-        all: &'m HashMap<String, Arc<T>>,
-    ) -> impl Iterator<Item = Arc<T>> + use<'m, T> {
+        all: &'m HashMap<K, Arc<T>>,
+    ) -> impl Iterator<Item = Arc<T>> + use<'m, K, T> {
         self.0
             .get(owner)
             .into_iter()
             .flatten()
-            .filter_map(|id| all.get(id).cloned())
+            .filter_map(|id| all.get(id.as_str()).cloned())
     }
 
     pub(crate) fn count(&self, owner: &str) -> usize {

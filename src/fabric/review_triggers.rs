@@ -45,21 +45,10 @@ impl PendingReviews {
         self.added.notify_one();
     }
 
-    /// Records what to review after a committed change. `is_ours` selects the edge routers whose
-    /// own changes count.
-    pub(crate) fn on_commit(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
-        if let Some(trigger) = trigger(event, is_ours) {
+    /// Records what to review after a committed change.
+    pub(crate) fn on_commit(&self, event: &Event) {
+        if let Some(trigger) = trigger(event) {
             self.record(trigger);
-        }
-    }
-
-    /// Waits for something to review and takes it.
-    pub(crate) async fn take(&self) -> PendingSet {
-        loop {
-            if let Some(pending) = self.try_take() {
-                return pending;
-            }
-            self.added().await;
         }
     }
 
@@ -81,7 +70,7 @@ pub(crate) enum ReviewTrigger {
     Of(AuthorizingRecord),
 }
 
-fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigger> {
+fn trigger(event: &Event) -> Option<ReviewTrigger> {
     let is = |kind: crate::entity::Kind| event.kind == kind;
     let has_old = event.old.is_some();
     // The event of a mass deletion does not name the deleted records.
@@ -121,7 +110,6 @@ fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigge
         PostureCheck::KIND,
         AuthPolicy::KIND,
     ];
-    let is_of_router = is(EdgeRouter::KIND) && is_ours(&event.id);
     let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
-    (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)
+    (is(EdgeRouter::KIND) || is_changed_policy).then_some(ReviewTrigger::Everything)
 }

@@ -104,7 +104,7 @@ pub(crate) struct Location {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "{V}")]
-pub struct Detail<V> {
+pub(crate) struct Detail<V> {
     #[serde(rename = "_links")]
     pub links: HalLinks,
     pub id: String,
@@ -117,7 +117,7 @@ pub struct Detail<V> {
 
 impl<V> Detail<V> {
     /// A record with one of its views.
-    pub fn new<E: Entity>(record: &Record<E>, view: V) -> Self {
+    pub(crate) fn new<E: Entity>(record: &Record<E>, view: V) -> Self {
         Self {
             links: HalLinks::of(record),
             id: record.id.to_string(),

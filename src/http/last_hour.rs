@@ -115,7 +115,7 @@ impl LastHour {
             remote_routers_client_bytes_per_second: remote.from_clients,
             remote_routers_host_bytes_per_second: remote.from_hosts,
             // A circuit over the built-in router and others is one of the control channel.
-            circuits: self.router.circuit_count() + self.control.circuit_count(),
+            circuits: self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),
             refusals: now.refusals.saturating_sub(before.refusals),

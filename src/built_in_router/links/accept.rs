@@ -24,11 +24,11 @@ use crate::{
     built_in_router::{
         core::RouterCore,
         hello::ChannelPeer,
-        passed_on::strip_on_link,
         read::{self, Stop, UNCOUNTED},
         send_queue::SendQueue,
         writer,
     },
+    fabric::strip_on_link,
     logging::may_log,
 };
 
@@ -95,8 +95,14 @@ pub(crate) async fn serve(
         }
     };
     replaced.iter().for_each(|link| link.close());
-    if let Some(remote) = core.remote_routers.get() {
-        remote.link_opened(&link.id, &link.router);
+    if core
+        .network
+        .links
+        .confirm(core.context.id.as_str(), |known| {
+            known.id == link.id && known.source == link.router
+        })
+    {
+        core.network.paths.changed();
     }
     let answer = Builder::reply(content::RESULT, &hello)
         .flag(common::SUCCESS, true)
@@ -137,11 +143,7 @@ fn introduction(
         .as_ref()
         .and_then(|leaf| Certificate::from_der(leaf).ok())
         .ok_or("a client certificate is needed")?;
-    if !core
-        .remote_routers
-        .get()
-        .is_some_and(|remote| remote.is_router(&router, &leaf))
-    {
+    if !core.network.is_of_router(&leaf, &router) {
         return Err("the client certificate is not one of an enrolled router with this id");
     }
     let purpose = match hello.header(key::CONNECTION_TYPE) {
@@ -209,9 +211,8 @@ async fn run(
         if may_log(&link.router) {
             tracing::info!(link = link.id, router = link.router, reason, "link closed");
         }
-        if let Some(remote) = core.remote_routers.get() {
-            remote.link_lost(&link.id, link.iteration);
-        }
+        core.network
+            .lose_link(&link.id, core.context.id.as_str(), link.iteration);
     }
 }
 
@@ -295,9 +296,18 @@ impl<S: AsyncRead + Unpin> Reader<S> {
             let latency = nanos(self.began)
                 .checked_sub(clock)
                 .map(Duration::from_nanos);
-            if let (Some(latency), Some(remote)) = (latency, self.core.remote_routers.get()) {
-                remote.link_measured(&self.link.id, self.link.measured(latency));
+            if let Some(latency) = latency {
+                self.measured(latency);
             }
+        }
+    }
+
+    /// Reports the latency of the link.
+    fn measured(&self, latency: Duration) {
+        let (network, own) = (&self.core.network, self.core.context.id.as_str());
+        let latency = self.link.measured(latency);
+        if network.links.measured(&self.link.id, own, latency) {
+            network.paths.changed();
         }
     }
 

@@ -63,10 +63,9 @@ fn end(core: &RouterCore, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) 
     core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
         sdk::ended(connection, "the other end has closed the connection")
     });
-    if core.endpoints.remove(&endpoint.circuit, endpoint)
-        && let Some(remote) = core.remote_routers.get()
-    {
-        remote.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
+    if core.endpoints.remove(&endpoint.circuit, endpoint) {
+        core.network
+            .end_closed(&endpoint.circuit, core.context.id.as_str());
     }
 }
 

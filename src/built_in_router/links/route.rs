@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
-use wire::{
-    frame::{Builder, Frame},
-    sdk::kind,
-};
+use wire::sdk::kind;
 
 use super::{
     endpoint::LinkEndpoint,
@@ -20,13 +17,10 @@ use crate::{
         circuit::{Circuit, CircuitEnd},
         core::RouterCore,
         dial::dial as dial_host,
-        passed_on::{TO_CLIENT, TO_HOST},
-        remote_routers::DialReply,
         send_queue::SendQueue,
     },
-    entity::{Id, Identity, Record, Service, TypedLookup},
-    error::Result as StoreResult,
-    fabric::{Grant, RequestFailure},
+    entity::Id,
+    fabric::{self, Egress, RefusalCause, RequestFailure, RouteAnswer, RouteRefusal, TO_CLIENT},
     hosting::DialFault,
 };
 
@@ -36,74 +30,65 @@ const QUIET: Duration = Duration::from_secs(5);
 const MAX_CLOSING: Duration = Duration::from_secs(30);
 
 /// A route to or from an SDK at this router.
-pub(crate) struct Route {
-    pub circuit: String,
+pub(crate) struct LinkRoute<'r> {
+    pub circuit: &'r fabric::Circuit,
     /// The link to the next router.
-    pub link: String,
-    /// Where the circuit ends if its host is at this router; `None` if its client is.
-    pub host: Option<RouteToHost>,
+    pub link: &'r str,
+    /// Whether the host of the circuit is at this router, and not the client.
+    pub is_of_host: bool,
 }
 
-/// The host's end of a route.
-pub(crate) struct RouteToHost {
-    pub terminator: String,
-    pub client: Id<Identity>,
-    pub service: Id<Service>,
-    /// What the client passes on, by the header keys of SDK channels.
-    pub peer_data: Vec<(u32, Vec<u8>)>,
+/// The refusal of a route over a link that is not open.
+fn no_link() -> RouteRefusal {
+    RouteRefusal {
+        text: "a link of the route is not open".into(),
+        cause: RefusalCause::Link,
+    }
 }
 
-/// A route that is not possible.
-#[derive(Debug)]
-pub(crate) enum RouteError {
-    /// The link is not open.
-    Link,
-    /// The terminator is not one of this router.
-    Terminator,
-    /// The host or the store failed, with the reason for which the host was not reached.
-    Failed(String, DialFault),
-}
-
-/// A route whose host is to be dialed.
-pub(crate) struct RoutedDial {
-    endpoint: Arc<LinkEndpoint>,
-    host: RouteToHost,
+/// The refusal of a route because of the host or this router.
+fn refusal(failure: RequestFailure) -> RouteRefusal {
+    RouteRefusal {
+        text: failure.text,
+        cause: RefusalCause::Other(failure.fault),
+    }
 }
 
 /// Prepares the end of a circuit at this router, or moves an existing end to another link. `None`
 /// if no host has to be dialed.
 ///
 /// # Errors
-/// The link is not open, or the terminator is not one of this router.
-pub(crate) fn prepare(core: &RouterCore, route: Route) -> Result<Option<RoutedDial>, RouteError> {
-    let link = core.links.find(&route.link).ok_or(RouteError::Link)?;
-    if let Some(endpoint) = core.endpoints.find(&route.circuit) {
+/// The link is not open.
+pub(crate) fn prepare(
+    core: &RouterCore,
+    route: LinkRoute<'_>,
+) -> Result<Option<Arc<LinkEndpoint>>, RouteRefusal> {
+    let LinkRoute {
+        circuit,
+        link,
+        is_of_host,
+    } = route;
+    let link = core.links.find(link).ok_or_else(no_link)?;
+    if let Some(endpoint) = core.endpoints.find(&circuit.id) {
         endpoint.move_to(link);
         return Ok(None);
     }
-    let other = route
-        .host
-        .as_ref()
-        .map_or_else(|| Id::from_text(""), |host| host.client.clone());
-    let endpoint = endpoint(core, &route.circuit, route.host.is_some(), link, other);
+    let endpoint = endpoint(core, circuit, is_of_host, link);
     core.endpoints.add(&endpoint.circuit, &endpoint);
     // The endpoint of a client is taken by its dial in progress.
-    Ok(route.host.map(|host| RoutedDial { endpoint, host }))
+    Ok(is_of_host.then_some(endpoint))
 }
 
 fn endpoint(
     core: &RouterCore,
-    circuit: &str,
+    circuit: &fabric::Circuit,
     is_of_host: bool,
     link: Arc<Link>,
-    other: Id<Identity>,
 ) -> Arc<LinkEndpoint> {
-    // What waits in both directions counts as the client's, like the circuit: its identity is known
-    // at both ends.
-    let client = core.registry.circuit(circuit).map_or_else(
-        || other.clone(),
-        |circuit| circuit.client.channel.identity.clone(),
-    );
+    let other = match is_of_host {
+        true => circuit.client.clone(),
+        false => Id::from_text(""),
+    };
     let login = ChannelLogin {
         number: core.number(),
         identity: other,
@@ -115,9 +100,16 @@ fn endpoint(
     };
     let channel = Arc::new(Channel::new(
         login,
-        SendQueue::new(core.room, core.budget.account(client.as_str())),
+        // What waits in both directions counts as the client's, like the circuit: its identity is
+        // known at both ends.
+        SendQueue::new(core.room, core.budget.account(circuit.client.as_str())),
     ));
-    Arc::new(LinkEndpoint::new(circuit.into(), is_of_host, link, channel))
+    Arc::new(LinkEndpoint::new(
+        circuit.id.clone(),
+        is_of_host,
+        link,
+        channel,
+    ))
 }
 
 /// Dials the host of a route. Returns what the host passes on to the client.
@@ -126,10 +118,10 @@ fn endpoint(
 /// The host cannot be reached.
 pub(crate) async fn dial(
     core: &Arc<RouterCore>,
-    dialing: RoutedDial,
-) -> Result<DialReply, RouteError> {
-    let RoutedDial { endpoint, host } = dialing;
-    let outcome = to_host(core, &endpoint, &host).await;
+    endpoint: Arc<LinkEndpoint>,
+    egress: Egress,
+) -> RouteAnswer {
+    let outcome = to_host(core, &endpoint, &egress).await;
     if outcome.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);
     }
@@ -139,25 +131,19 @@ pub(crate) async fn dial(
 async fn to_host(
     core: &Arc<RouterCore>,
     endpoint: &Arc<LinkEndpoint>,
-    host: &RouteToHost,
-) -> Result<DialReply, RouteError> {
+    egress: &Egress,
+) -> RouteAnswer {
     let binding = core
         .registry
-        .binding(&host.terminator)
+        .binding(&egress.destination)
         .filter(|binding| binding.terminator.is_open())
-        .ok_or(RouteError::Terminator)?;
-    let failed = |failure: RequestFailure| RouteError::Failed(failure.text, failure.fault);
-    if let Some(refusal) = core.refusal() {
-        return Err(failed(refusal));
+        .ok_or_else(|| RouteRefusal {
+            text: format!("terminator {} is not hosted here", egress.destination),
+            cause: RefusalCause::Terminator,
+        })?;
+    if let Some(stopping) = core.refusal() {
+        return Err(refusal(stopping));
     }
-    let grant = grant(core, host)
-        .map_err(|error| RouteError::Failed(error.to_string(), DialFault::Other))?;
-    let grant = grant.ok_or_else(|| {
-        RouteError::Failed(
-            "the identity or the service was deleted".into(),
-            DialFault::Other,
-        )
-    })?;
     let client = CircuitEnd {
         channel: endpoint.channel.clone(),
         connection: 0,
@@ -170,12 +156,12 @@ async fn to_host(
         0,
     ));
     let dialed = async {
-        core.registry.add_circuit(&circuit, None)?;
-        dial_host(core, &circuit, &connect(host), &grant, &binding).await
+        core.registry.add_circuit(&circuit)?;
+        dial_host(core, &circuit, &egress.passed_on, &egress.grant, &binding).await
     };
     if let Err(failure) = dialed.await {
         core.fail_circuit(&circuit, &failure);
-        return Err(failed(failure));
+        return Err(refusal(failure));
     }
     // The answer that a client with a channel would get, and what the host has sent since.
     let mut batch = Vec::new();
@@ -199,37 +185,10 @@ async fn to_host(
     if !held {
         let failure = RequestFailure::access_denied("the circuit has ended in the meantime");
         core.fail_circuit(&circuit, &failure);
-        return Err(failed(failure));
+        return Err(refusal(failure));
     }
     relay::start(core, &circuit, endpoint.clone(), (batch, bytes));
     Ok(answered)
-}
-
-/// The records of the client and the service; `None` if one does not exist.
-fn grant(core: &RouterCore, host: &RouteToHost) -> StoreResult<Option<Grant>> {
-    core.network.store().read(|tx| {
-        let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) =
-            (tx.find(&host.client)?, tx.find(&host.service)?);
-        Ok(identity
-            .zip(service)
-            .map(|(identity, service)| Grant { identity, service }))
-    })
-}
-
-/// The Connect that a client with a channel would send.
-fn connect(host: &RouteToHost) -> Frame {
-    let of_key = |key: i32| {
-        host.peer_data
-            .iter()
-            .find(|(known, _)| i32::try_from(*known) == Ok(key))
-            .map(|(_, value)| value)
-    };
-    TO_HOST
-        .iter()
-        .fold(Builder::new(kind::CONNECT), |builder, key| {
-            builder.optional(*key, of_key(*key))
-        })
-        .empty()
 }
 
 /// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way
@@ -264,16 +223,16 @@ pub(crate) fn unroute(core: &Arc<RouterCore>, id: &str, now: bool) {
 pub(crate) fn pass_through(
     core: &RouterCore,
     circuit: &str,
-    [to_client, to_host]: [&str; 2],
-) -> Result<(), RouteError> {
-    if let Some(refusal) = core.refusal() {
-        return Err(RouteError::Failed(refusal.text, DialFault::Busy));
+    [to_client, to_host]: [&String; 2],
+) -> Result<(), RouteRefusal> {
+    if let Some(stopping) = core.refusal() {
+        return Err(refusal(stopping.because(DialFault::Busy)));
     }
-    let way = |link| {
+    let way = |link: &str| {
         core.links
             .find(link)
             .and_then(Way::over)
-            .ok_or(RouteError::Link)
+            .ok_or_else(no_link)
     };
     let ways = [way(to_client)?, way(to_host)?];
     // A new one also after a reroute, because the former one may be closing.

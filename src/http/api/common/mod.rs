@@ -7,7 +7,6 @@ pub(crate) mod in_memory_list;
 pub(crate) mod information;
 pub(crate) mod mfa;
 pub(crate) mod network_token;
-pub(crate) mod open_circuits;
 mod qr;
 pub(crate) mod service;
 pub(crate) mod session;

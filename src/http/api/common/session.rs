@@ -218,14 +218,10 @@ pub(crate) struct RoutePath {
 /// GET /sessions/{id}/route-path: the routers of one of its circuits.
 pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Data<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
-    let path = call.control.path_of_session(id.as_str());
-    let here = || {
-        call.router
-            .circuits()
-            .into_iter()
-            .find(|circuit| circuit.client.session_id == id.as_str())
-    };
-    let route_path = path.or_else(|| Some(here()?.routers)).unwrap_or_default();
+    let route_path = call
+        .control
+        .path_of_session(id.as_str())
+        .unwrap_or_default();
     Ok(Data(RoutePath { route_path }))
 }
 

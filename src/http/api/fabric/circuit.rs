@@ -10,10 +10,7 @@ use crate::{
     fabric::CircuitInfo,
     http::{
         answer::{Data, NoData},
-        api::common::{
-            in_memory_list::{self, Entry, Name},
-            open_circuits,
-        },
+        api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         envelope::Detail,
         extractor::Query,
@@ -100,10 +97,13 @@ pub(crate) async fn list(
 ) -> Result<StreamedList<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
-        open_circuits::each(&state, |circuit| render(circuit, tx).map(&mut *found))
+        state
+            .control
+            .each_circuit(|circuit| render(circuit, tx).map(&mut *found))
     };
     let one = move |tx: &Read<'_>, id: &str| {
-        open_circuits::find(&same, id)
+        same.control
+            .circuit(id)
             .map(|circuit| render(circuit, tx))
             .transpose()
     };
@@ -112,13 +112,16 @@ pub(crate) async fn list(
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
-    let circuit = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
+    let circuit = call
+        .control
+        .circuit(id.as_str())
+        .ok_or_else(|| unknown(&id))?;
     call.store.read(|tx| render(circuit, tx).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
-    if open_circuits::close(&call, id.as_str()) {
+    if call.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

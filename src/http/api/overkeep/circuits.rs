@@ -13,10 +13,7 @@ use crate::{
     fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     http::{
         answer::{Data, NoData},
-        api::common::{
-            in_memory_list::{self, Entry, Name, number},
-            open_circuits,
-        },
+        api::common::in_memory_list::{self, Entry, Name, number},
         call::Call,
         extractor::Query,
         list_body::StreamedList,
@@ -214,10 +211,13 @@ pub(crate) async fn list(
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = RecordNames::of(tx);
-        open_circuits::each(&state, |info| Circuit::of(info, &names).map(&mut *found))
+        state
+            .control
+            .each_circuit(|info| Circuit::of(info, &names).map(&mut *found))
     };
     let one = move |tx: &Read<'_>, id: &str| {
-        open_circuits::find(&same, id)
+        same.control
+            .circuit(id)
             .map(|info| Circuit::of(info, &RecordNames::of(tx)))
             .transpose()
     };
@@ -226,14 +226,17 @@ pub(crate) async fn list(
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
-    let open = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
+    let open = call
+        .control
+        .circuit(id.as_str())
+        .ok_or_else(|| unknown(&id))?;
     call.store
         .read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<NoData> {
-    if open_circuits::close(&call, id.as_str()) {
+    if call.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -5,7 +5,7 @@
 //! Only the router that has dialed a link reports it. Before the other one accepts the link, it
 //! asks whether the certificates belong to the router that dials, which confirms the links between
 //! them in this direction. A controller that was restarted after that asks it for its links
-//! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
+//! (`control_channel/link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
 //! report of the link.
 
 use std::{
@@ -16,11 +16,8 @@ use std::{
 use parking_lot::Mutex;
 use wire::control::fabric;
 
-use crate::{
-    clock::Timestamp,
-    fabric::{OwnerIndex, UNMEASURED},
-    online::Online,
-};
+use super::{info::UNMEASURED, owner_index::OwnerIndex};
+use crate::{clock::Timestamp, online::Online};
 
 /// Maximum links that one router has dialed.
 const MAX_LINKS: usize = 2000;

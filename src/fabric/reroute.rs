@@ -6,11 +6,11 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 use tokio::time::{Instant, interval, sleep};
 
 use super::{
-    circuit::Circuit,
-    core::ControlCore,
+    circuits::Circuit,
+    network::Network,
+    paths::Path,
     route::{self, REROUTE},
 };
-use crate::fabric::Path;
 
 /// The interval between two searches for another path.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -25,10 +25,10 @@ const MAX_IMPROVED: usize = 4;
 const MIN_SAVING: u32 = 15;
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
-pub(crate) fn begin(core: &Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, reason: &str) {
+pub(crate) fn begin(network: &Arc<Network>, circuits: Vec<Arc<Circuit>>, reason: &str) {
     for circuit in circuits {
         if circuit.begin_reroute() {
-            tokio::spawn(reroute(core.clone(), circuit, reason.to_owned()));
+            tokio::spawn(reroute(network.clone(), circuit, reason.to_owned()));
         } else {
             // A reroute in progress looks for another path as well.
             circuit.give_up();
@@ -36,19 +36,19 @@ pub(crate) fn begin(core: &Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, reason
     }
 }
 
-async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) {
+async fn reroute(network: Arc<Network>, circuit: Arc<Circuit>, reason: String) {
     // The search for a path goes on until then: routers dial a lost link again at once, so a path
     // may come back.
-    let end = Instant::now() + core.times.reroute;
-    while core.circuits.find(&circuit.id).is_some() {
+    let end = Instant::now() + network.times.reroute;
+    while network.circuits.find(&circuit.id).is_some() {
         let last = circuit.path().routers.last().cloned().unwrap_or_default();
-        let found = core.paths_from(&circuit.router).get(&last).cloned();
+        let found = network.paths_from(&circuit.router).get(&last).cloned();
         if let Some(path) = found {
-            match route::send(&core, &circuit, &path, REROUTE, None, &[]).await {
+            match route::send(&network, &circuit, &path, REROUTE, None, &[]).await {
                 Ok(_) => {
                     circuit.end_reroute();
                     // A link may have been lost meanwhile.
-                    if core.has_links_of(&path) {
+                    if network.has_links_of(&path) {
                         tracing::debug!(circuit = %circuit.id, path = ?path.routers, reason, "circuit rerouted");
                         return;
                     }
@@ -62,7 +62,7 @@ async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) 
             }
         }
         if Instant::now() >= end {
-            core.end_circuit(&circuit, true, &reason);
+            network.end_circuit(&circuit, true, &reason);
             return;
         }
         sleep(AGAIN).await;
@@ -70,17 +70,17 @@ async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) 
 }
 
 /// Moves circuits to cheaper paths periodically. Never ends.
-pub(crate) async fn improve_paths(core: Arc<ControlCore>) {
+pub(crate) async fn improve_paths(network: Arc<Network>) {
     let mut ticks = interval(IMPROVE);
     loop {
         ticks.tick().await;
-        improve(&core);
+        improve(&network);
     }
 }
 
 /// Moves a few circuits to cheaper paths, beginning with those whose path costs most.
-pub(crate) fn improve(core: &Arc<ControlCore>) {
-    let open: Vec<_> = core
+pub(crate) fn improve(network: &Arc<Network>) {
+    let open: Vec<_> = network
         .circuits
         .all()
         .into_iter()
@@ -89,11 +89,11 @@ pub(crate) fn improve(core: &Arc<ControlCore>) {
     let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
     let mut by_cost: Vec<_> = open
         .into_iter()
-        .filter_map(|circuit| Some((core.cost_of(&circuit.path())?, circuit)))
+        .filter_map(|circuit| Some((network.cost_of(&circuit.path())?, circuit)))
         .collect();
     by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
     let improved = by_cost.into_iter().filter_map(|(present, circuit)| {
-        let path = core
+        let path = network
             .paths_from(&circuit.router)
             .get(circuit.path().routers.last()?)?
             .clone();
@@ -101,17 +101,17 @@ pub(crate) fn improve(core: &Arc<ControlCore>) {
     });
     for (circuit, path) in improved.take(count) {
         if circuit.begin_reroute() {
-            tokio::spawn(move_to(core.clone(), circuit, path));
+            tokio::spawn(move_to(network.clone(), circuit, path));
         }
     }
 }
 
 /// Moves a circuit to a path, and back if that fails.
-async fn move_to(core: Arc<ControlCore>, circuit: Arc<Circuit>, path: Arc<Path>) {
-    let Some(before) = core.circuits.set_path(&circuit, &path) else {
+async fn move_to(network: Arc<Network>, circuit: Arc<Circuit>, path: Arc<Path>) {
+    let Some(before) = network.circuits.set_path(&circuit, &path) else {
         return;
     };
-    let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[])
+    let is_moved = route::ask(&network, &circuit, &path, REROUTE, None, &[])
         .await
         .is_ok();
     let (kept, left) = if is_moved {
@@ -119,28 +119,28 @@ async fn move_to(core: Arc<ControlCore>, circuit: Arc<Circuit>, path: Arc<Path>)
     } else {
         (&before, &path)
     };
-    let is_open = core.circuits.set_path(&circuit, kept).is_some();
+    let is_open = network.circuits.set_path(&circuit, kept).is_some();
     left.routers
         .iter()
         .filter(|router| !kept.has_router(router))
-        .for_each(|router| core.unroute(&circuit, router, !is_open));
+        .for_each(|router| network.unroute(&circuit, router, !is_open));
     if !is_open {
         // It has ended meanwhile, when it had the other path.
         return kept
             .routers
             .iter()
-            .for_each(|router| core.unroute(&circuit, router, true));
+            .for_each(|router| network.unroute(&circuit, router, true));
     }
     let stands = is_moved
-        || route::ask(&core, &circuit, &before, REROUTE, None, &[])
+        || route::ask(&network, &circuit, &before, REROUTE, None, &[])
             .await
             .is_ok();
     tracing::debug!(circuit = %circuit.id, path = ?kept.routers, is_moved, "a cheaper path was tried");
     circuit.end_reroute();
     // A router or link may have been lost meanwhile.
-    if !stands || core.cost_of(kept).is_none() {
+    if !stands || network.cost_of(kept).is_none() {
         begin(
-            &core,
+            &network,
             vec![circuit],
             "its path was lost while it moved to a cheaper one",
         );

@@ -1,4 +1,4 @@
-//! Circuits over routers with a control channel: what each depends on, and how it ends.
+//! The circuits of the network: what each depends on, and how it ends.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,20 +7,25 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use wire::frame::Frame;
 
+use super::{
+    authorizing_record::{AuthorizingIndex, AuthorizingRecord},
+    circuit_quota::CircuitPermit,
+    info::{CircuitInfo, EndInfo, SentInfo},
+    live_terminators::LiveTerminator,
+    owner_index::OwnerIndex,
+    paths::Path,
+    request_failure::RequestFailure,
+    router::RouteAnswer,
+};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
-    fabric::{
-        AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, LiveTerminator,
-        OwnerIndex, Path, RequestFailure, SentInfo,
-    },
 };
 
 /// A circuit over one or several routers.
 pub(crate) struct Circuit {
-    pub id: String,
+    pub id: Arc<str>,
     /// The router where the client is.
     pub router: String,
     pub client: Id<Identity>,
@@ -34,6 +39,8 @@ pub(crate) struct Circuit {
 
 #[derive(Default)]
 struct State {
+    /// Counts it until it ends.
+    permit: Option<CircuitPermit>,
     waiting: Option<PendingRoute>,
     /// The routers that have received its route.
     path: Arc<Path>,
@@ -59,12 +66,12 @@ pub(crate) struct Established {
 struct PendingRoute {
     attempt: u32,
     routers: HashSet<String>,
-    answers: mpsc::UnboundedSender<(String, Frame)>,
+    answers: mpsc::UnboundedSender<(String, RouteAnswer)>,
 }
 
 /// A circuit at the start of a dial.
 pub(crate) struct NewCircuit {
-    pub id: String,
+    pub id: Arc<str>,
     pub router: String,
     pub session: Record<Session>,
     pub api_session: Id<ApiSession>,
@@ -144,7 +151,7 @@ impl Circuit {
             }),
         };
         Some(CircuitInfo {
-            id: self.id.clone(),
+            id: self.id.to_string(),
             service_id: self.service.to_string(),
             terminator_id: terminator.into_text(),
             since,
@@ -190,7 +197,7 @@ impl Circuit {
         &self,
         attempt: u32,
         routers: &[String],
-    ) -> mpsc::UnboundedReceiver<(String, Frame)> {
+    ) -> mpsc::UnboundedReceiver<(String, RouteAnswer)> {
         let (answers, receiver) = mpsc::unbounded_channel();
         self.state.lock().waiting = Some(PendingRoute {
             attempt,
@@ -201,7 +208,7 @@ impl Circuit {
     }
 
     /// Passes the answer of a router to the task that waits for it.
-    pub(crate) fn answered(&self, router: &str, attempt: u32, frame: Frame) {
+    pub(crate) fn answered(&self, router: &str, attempt: u32, answer: RouteAnswer) {
         let mut state = self.state.lock();
         let Some(waiting) = state
             .waiting
@@ -212,7 +219,7 @@ impl Circuit {
         };
         if waiting.routers.remove(router) {
             // The task may have given up.
-            drop(waiting.answers.send((router.to_owned(), frame)));
+            drop(waiting.answers.send((router.to_owned(), answer)));
         }
     }
 
@@ -255,10 +262,8 @@ pub(crate) struct Circuits {
 
 #[derive(Default)]
 struct Open {
-    /// By circuit; none for a circuit whose client is at the built-in router, which has counted it.
-    permits: HashMap<String, CircuitPermit>,
-    by_id: HashMap<String, Arc<Circuit>>,
-    by_authorizing_record: AuthorizingIndex<String>,
+    by_id: HashMap<Arc<str>, Arc<Circuit>>,
+    by_authorizing_record: AuthorizingIndex<Arc<str>>,
     by_router: OwnerIndex,
     by_link: OwnerIndex,
 }
@@ -292,48 +297,47 @@ impl Circuits {
         open.by_link.of(link, &open.by_id).collect()
     }
 
-    /// Adds a circuit. `permit` is that of a client at a remote router.
+    /// Adds a circuit, which is counted until it ends.
     ///
     /// # Errors
     /// Another has its id.
     pub(crate) fn add(
         &self,
         circuit: &Arc<Circuit>,
-        permit: Option<CircuitPermit>,
+        permit: CircuitPermit,
     ) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if open.by_id.contains_key(&circuit.id) {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
+        circuit.state.lock().permit = Some(permit);
         open.by_id.insert(circuit.id.clone(), circuit.clone());
-        open.permits
-            .extend(permit.map(|permit| (circuit.id.clone(), permit)));
         open.by_authorizing_record
             .add(circuit.id.clone(), circuit.bases());
         Ok(())
     }
 
-    /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the
-    /// router of the client. Returns whether the circuit still exists. The lock is held during the
-    /// call: a task that ends the circuit afterwards finds the answer queued, so that a router
-    /// always gets the answer before the end.
+    /// Records the host's end of a circuit, after `answer` has queued the answer for the client.
+    /// Returns whether the circuit and the host still exist and `answer` was possible. The lock is
+    /// held during the call: a task that ends the circuit afterwards finds the answer queued, so
+    /// that a router always gets the answer before the end.
     pub(crate) fn establish(
         &self,
         circuit: &Arc<Circuit>,
         end: Established,
-        answer: impl FnOnce(),
+        answer: impl FnOnce() -> bool,
     ) -> bool {
         let mut open = self.open.lock();
         let has_host_left = end.host.as_ref().is_some_and(|host| host.is_ended());
-        if has_host_left || !open.by_id.contains_key(&circuit.id) {
+        if has_host_left || !open.by_id.contains_key(&circuit.id) || !answer() {
             return false;
         }
         if let Some(host) = &end.host {
             open.by_authorizing_record
                 .add(circuit.id.clone(), bases_of_host(host));
+            host.load.dial_succeeded();
         }
         circuit.state.lock().end = Some(end);
-        answer();
         true
     }
 
@@ -343,16 +347,17 @@ impl Circuits {
         if open.by_id.remove(&circuit.id).is_none() {
             return false;
         }
-        open.permits.remove(&circuit.id);
         open.by_authorizing_record
             .remove(&circuit.id, circuit.bases());
-        let state = circuit.state.lock();
+        let mut state = circuit.state.lock();
+        let permit = state.permit.take();
         open.by_router.remove(&state.path.routers, &circuit.id);
         open.by_link.remove(&state.path.links, &circuit.id);
         if let Some(host) = state.end.as_ref().and_then(|end| end.host.as_ref()) {
             open.by_authorizing_record
                 .remove(&circuit.id, bases_of_host(host));
         }
+        drop((state, open, permit));
         true
     }
 
@@ -373,13 +378,16 @@ impl Circuits {
             .collect()
     }
 
-    /// The number of established circuits.
-    pub(crate) fn open_count(&self) -> u64 {
-        self.open
-            .lock()
-            .by_id
+    /// The number of established circuits whose path is counted.
+    pub(crate) fn open_count(&self, is_counted: impl Fn(&Path) -> bool) -> u64 {
+        let open = self.open.lock();
+        let is_counted = |circuit: &Arc<Circuit>| {
+            let state = circuit.state.lock();
+            state.end.is_some() && is_counted(&state.path)
+        };
+        open.by_id
             .values()
-            .map(|circuit| u64::from(circuit.is_open()))
+            .map(|circuit| u64::from(is_counted(circuit)))
             .sum()
     }
 
@@ -393,7 +401,9 @@ mod tests {
     use std::{sync::mpsc::channel, thread, time::Duration};
 
     use super::*;
-    use crate::{clock::Clock, entity::PolicyType};
+    use crate::{
+        clock::Clock, config::RouterConfig, entity::PolicyType, fabric::circuit_quota::CircuitQuota,
+    };
 
     fn circuit() -> Arc<Circuit> {
         let session = Session {
@@ -424,7 +434,9 @@ mod tests {
     #[test]
     fn no_circuit_ends_before_its_answer() {
         let (circuits, circuit) = (Circuits::default(), circuit());
-        circuits.add(&circuit, None).unwrap();
+        let quota = CircuitQuota::new(&RouterConfig::default());
+        let permit = quota.take(&circuit.client).unwrap();
+        circuits.add(&circuit, permit).unwrap();
         let (ended, end) = channel();
         thread::scope(|scope| {
             let answer = || {
@@ -433,6 +445,7 @@ mod tests {
                     end.recv_timeout(Duration::from_millis(100)).is_err(),
                     "the circuit ended before it was answered"
                 );
+                true
             };
             assert!(circuits.establish(&circuit, established(), answer));
             assert!(end.recv().unwrap(), "it ends after the answer");

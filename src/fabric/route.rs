@@ -1,0 +1,252 @@
+//! The route of a circuit: the part of each router of its path, and the answers of the routers.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
+
+use super::{
+    circuits::Circuit,
+    network::Network,
+    paths::Path,
+    request_failure::RequestFailure,
+    router::{Egress, PassedOn, RefusalCause, RouteOrder, RouteRefusal},
+};
+use crate::{entity::EdgeRouter, hosting::DialFault};
+
+/// The attempt number of routes for circuits that are established. Later failures of such a route
+/// do not end the circuit at a router.
+pub(crate) const REROUTE: u32 = 99_969_996;
+/// How long the built-in router has to pass the end of a circuit on.
+const PASSING_ON: Duration = Duration::from_millis(300);
+
+/// A route that did not succeed.
+#[derive(Debug)]
+pub(crate) struct RouteFailure {
+    pub failure: RequestFailure,
+    /// Whether the host or its router reported it, so that another host may be reached over the
+    /// same path.
+    pub is_of_host: bool,
+    pub is_invalid_terminator: bool,
+    /// Whether a router does not know a link of the path.
+    pub is_invalid_link: bool,
+}
+
+impl RouteFailure {
+    /// A failure of the path, or of the circuit itself.
+    pub(crate) fn of_path(failure: RequestFailure) -> Self {
+        Self {
+            failure,
+            is_of_host: false,
+            is_invalid_terminator: false,
+            is_invalid_link: false,
+        }
+    }
+
+    /// A failure of the host.
+    pub(crate) fn of_host(failure: RequestFailure) -> Self {
+        Self {
+            is_of_host: true,
+            ..Self::of_path(failure)
+        }
+    }
+
+    fn on_path(text: impl Into<String>, fault: DialFault) -> Self {
+        Self::of_path(RequestFailure::internal(text).because(fault))
+    }
+
+    /// The refusal of a router, which has the host if `is_last`.
+    fn of_refusal(refusal: RouteRefusal, is_last: bool) -> Self {
+        let RouteRefusal { text, cause } = refusal;
+        let is_invalid_link = cause == RefusalCause::Link;
+        let is_of_host = is_last && !is_invalid_link;
+        let fault = match cause {
+            _ if !is_of_host => DialFault::Path,
+            RefusalCause::Terminator => DialFault::Left,
+            RefusalCause::Other(fault) => fault,
+            RefusalCause::Link => DialFault::Path,
+        };
+        Self {
+            failure: RequestFailure::internal(text).because(fault),
+            is_of_host,
+            is_invalid_terminator: is_of_host && cause == RefusalCause::Terminator,
+            is_invalid_link,
+        }
+    }
+}
+
+/// Tells the routers of a path to forward a circuit, and waits until all have answered. Returns
+/// what the host passes on. After a failure, every router has been told to remove the circuit; a
+/// failed reroute leaves it.
+///
+/// # Errors
+/// A router is not connected, does not answer in time, or refuses.
+pub(crate) async fn send(
+    network: &Network,
+    circuit: &Arc<Circuit>,
+    path: &Arc<Path>,
+    attempt: u32,
+    egress: Option<Egress>,
+    tags: &[(&'static str, String)],
+) -> Result<PassedOn, RouteFailure> {
+    let Some(before) = network.circuits.set_path(circuit, path) else {
+        return Err(RouteFailure::of_path(RequestFailure::access_denied(
+            "the circuit has ended in the meantime",
+        )));
+    };
+    before
+        .routers
+        .iter()
+        .filter(|router| !path.has_router(router))
+        .for_each(|router| network.unroute(circuit, router, true));
+    let outcome = ask(network, circuit, path, attempt, egress, tags).await;
+    if outcome.is_err() && attempt != REROUTE {
+        network.unroute_path(circuit, path);
+    }
+    outcome
+}
+
+/// Passes a route on and waits until all routers have answered it. Returns what the host passes on.
+///
+/// # Errors
+/// A router is not connected, does not answer in time, or refuses.
+pub(crate) async fn ask(
+    network: &Network,
+    circuit: &Arc<Circuit>,
+    path: &Path,
+    attempt: u32,
+    mut egress: Option<Egress>,
+    tags: &[(&'static str, String)],
+) -> Result<PassedOn, RouteFailure> {
+    let mut answers = circuit.expect(attempt, &path.routers);
+    let last = path.routers.len().saturating_sub(1);
+    for (place, id) in path.routers.iter().enumerate() {
+        let router = network.routers.find(id).ok_or_else(|| {
+            RouteFailure::on_path(format!("router {id} is not connected"), DialFault::Path)
+        })?;
+        router.route(RouteOrder {
+            circuit,
+            attempt,
+            path,
+            place,
+            egress: if place == last { egress.take() } else { None },
+            timeout: network.times.route,
+            tags,
+        });
+    }
+    let all = async {
+        let mut of_host = None;
+        for _ in &path.routers {
+            let (router, answer) = answers.recv().await.ok_or_else(|| {
+                RouteFailure::on_path(
+                    "a router or link of the path was lost, or the circuit has ended",
+                    DialFault::Path,
+                )
+            })?;
+            let is_last = path.routers.last() == Some(&router);
+            let passed_on = answer.map_err(|refusal| RouteFailure::of_refusal(refusal, is_last))?;
+            if is_last {
+                of_host = Some(passed_on);
+            }
+        }
+        of_host.ok_or_else(|| RouteFailure::on_path("the path is empty", DialFault::Path))
+    };
+    timeout(network.times.route, all).await.unwrap_or_else(|_| {
+        Err(RouteFailure::on_path(
+            "a router did not answer in time",
+            DialFault::Timeout,
+        ))
+    })
+}
+
+impl Network {
+    /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued
+    /// data was delivered.
+    pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
+        self.fail_circuit(circuit, now, &RequestFailure::access_denied(reason));
+    }
+
+    /// [`Network::end_circuit`] with the failure that both ends are told if they are at one router
+    /// of this process.
+    pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, now: bool, failure: &RequestFailure) {
+        if !self.circuits.remove(circuit) {
+            return;
+        }
+        let host = circuit.close();
+        self.unroute_all(circuit, now, failure);
+        if let Some(host) = host {
+            host.load.circuit_ended();
+            self.show_cost(&host);
+        }
+        tracing::debug!(circuit = %circuit.id, router = %circuit.router, reason = failure.text, "circuit ended");
+    }
+
+    /// Ends a circuit because its end at a router was closed there, after its queued data was
+    /// delivered. Ignored if the circuit has no end at the router.
+    pub(crate) fn end_closed(&self, circuit: &str, router: &str) {
+        let found = self.circuits.find(circuit);
+        if let Some(circuit) = found.filter(|circuit| circuit.path().ends_at(router)) {
+            self.end_circuit(&circuit, false, "an end has closed it");
+        }
+    }
+
+    /// Tells the routers of a circuit to remove it. An end at the built-in router is passed on over
+    /// its link, and the others are told a moment later, so that the SDK there learns of it at
+    /// once: a router of version 1.1 that removes a circuit leaves it waiting for half a minute.
+    fn unroute_all(&self, circuit: &Circuit, now: bool, failure: &RequestFailure) {
+        let path = circuit.path();
+        let is_here = |router: &String| router == EdgeRouter::BUILT_IN;
+        let has_time = now && path.ends_at(EdgeRouter::BUILT_IN);
+        for id in &path.routers {
+            let later = if has_time && !is_here(id) {
+                self.routers.find(id).zip(Handle::try_current().ok())
+            } else {
+                None
+            };
+            match later {
+                Some((router, runtime)) => {
+                    let (id, circuit, removals) =
+                        (id.clone(), circuit.id.clone(), self.removals.clone());
+                    let failure = failure.clone();
+                    // A router that connects again meanwhile is told on its new connection.
+                    removals.add(&id, &circuit, now, || ());
+                    runtime.spawn(async move {
+                        sleep(PASSING_ON).await;
+                        removals.add(&id, &circuit, now, || {
+                            router.unroute(&circuit, now, &failure);
+                        });
+                    });
+                }
+                None => self.unroute_for(circuit, id, now, failure),
+            }
+        }
+    }
+
+    /// Tells every router of a path to remove a circuit at once.
+    pub(crate) fn unroute_path(&self, circuit: &Circuit, path: &Path) {
+        path.routers
+            .iter()
+            .for_each(|router| self.unroute(circuit, router, true));
+    }
+
+    /// Tells one router to remove a circuit; also on its next connection, unless it confirms the
+    /// message by a heartbeat.
+    pub(crate) fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
+        let failure = RequestFailure::access_denied("the circuit was ended by the controller");
+        self.unroute_for(circuit, router, now, &failure);
+    }
+
+    fn unroute_for(&self, circuit: &Circuit, router: &str, now: bool, failure: &RequestFailure) {
+        let tell = || {
+            if let Some(router) = self.routers.find(router) {
+                router.unroute(&circuit.id, now, failure);
+            }
+        };
+        if router == EdgeRouter::BUILT_IN {
+            return tell();
+        }
+        self.removals.add(router, &circuit.id, now, tell);
+    }
+}
