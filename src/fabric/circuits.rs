@@ -16,7 +16,7 @@ use super::{
     owner_index::OwnerIndex,
     paths::Path,
     request_failure::RequestFailure,
-    router::RouteAnswer,
+    route_answer::RouteAnswer,
 };
 use crate::{
     clock::Timestamp,

@@ -13,9 +13,9 @@ use super::{
     network::Network,
     passed_on::{passes_to_client, passes_to_host},
     request_failure::RequestFailure,
-    reroute,
-    route::{self, RouteFailure},
-    router::{Egress, LocalDial, PassedOn},
+    reroute, route,
+    route_answer::{PassedOn, RouteFailure},
+    router::{Egress, LocalDial},
     select::Strategy,
     session_authorizer::{Grant, PresentedSession, unreadable},
 };

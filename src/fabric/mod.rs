@@ -21,6 +21,7 @@ mod enrolled_routers;
 mod id_generator;
 mod identity_quota;
 mod info;
+mod link_loss;
 mod links;
 mod live_terminators;
 mod network;
@@ -33,6 +34,7 @@ mod reroute;
 mod review;
 mod review_triggers;
 mod route;
+mod route_answer;
 mod router;
 mod select;
 mod session_authorizer;
@@ -55,11 +57,10 @@ pub(crate) use self::request_failure::{FailureReason, RequestFailure};
 pub(crate) use self::reroute::{begin as begin_reroute, improve, improve_paths};
 pub(crate) use self::review::{finish as finish_reviews, run as review_access};
 pub(crate) use self::review_triggers::{PendingSet, ReviewTrigger};
-pub(crate) use self::route::RouteFailure;
-pub(crate) use self::router::{
-    Connecting, Egress, LocalDial, PassedOn, RefusalCause, RouteAnswer, RouteOrder, RouteRefusal,
-    Router,
+pub(crate) use self::route_answer::{
+    PassedOn, RefusalCause, RouteAnswer, RouteFailure, RouteRefusal,
 };
+pub(crate) use self::router::{Connecting, Egress, LocalDial, RouteOrder, Router};
 pub(crate) use self::select::{Strategy, Weight};
 pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
 pub(crate) use self::terminator_records::EDGE;

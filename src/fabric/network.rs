@@ -14,7 +14,6 @@ use super::{
     live_terminators::{LiveTerminator, LiveTerminators},
     paths::{Edge, Graph, Path, Paths},
     removals::Removals,
-    reroute,
     review_triggers::PendingReviews,
     router::Routers,
     session_authorizer::SessionAuthorizer,
@@ -27,7 +26,6 @@ use crate::{
     config,
     entity::Terminator,
     hosting::Hosting,
-    logging::may_log,
     online::Online,
     store::{Event, Store},
 };
@@ -164,32 +162,6 @@ impl Network {
             reason,
             at: self.now(),
         }
-    }
-
-    /// Reports the loss of a link by the router at one of its ends: the other one is told, and the
-    /// circuits over it get another path. Ignored if it is about an older iteration.
-    pub(crate) fn lose_link(self: &Arc<Self>, id: &str, router: &str, iteration: u32) {
-        let reason = "a router at its end reports the loss of the link";
-        if let Some(link) = self.links.remove(id, router, iteration, self.loss(reason)) {
-            self.close_link_at(link.other_end(router), &link);
-            self.link_gone(&link, reason);
-        }
-    }
-
-    /// Tells a router that a link is no longer used.
-    pub(crate) fn close_link_at(&self, router: &str, link: &ReportedLink) {
-        if let Some(router) = self.routers.find(router) {
-            router.close_link(link);
-        }
-    }
-
-    /// Moves the circuits of a link that was removed.
-    pub(crate) fn link_gone(self: &Arc<Self>, link: &ReportedLink, reason: &str) {
-        if may_log(&link.source) {
-            tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
-        }
-        self.paths.changed();
-        reroute::begin(self, self.circuits.of_link(&link.id), reason);
     }
 
     /// Counts a dial or bind that was refused for lack of a right, for the history.

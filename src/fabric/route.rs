@@ -12,7 +12,8 @@ use super::{
     network::Network,
     paths::Path,
     request_failure::RequestFailure,
-    router::{Egress, PassedOn, RefusalCause, RouteOrder, RouteRefusal},
+    route_answer::{PassedOn, RouteFailure},
+    router::{Egress, RouteOrder},
 };
 use crate::{entity::EdgeRouter, hosting::DialFault};
 
@@ -21,61 +22,6 @@ use crate::{entity::EdgeRouter, hosting::DialFault};
 pub(crate) const REROUTE: u32 = 99_969_996;
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);
-
-/// A route that did not succeed.
-#[derive(Debug)]
-pub(crate) struct RouteFailure {
-    pub failure: RequestFailure,
-    /// Whether the host or its router reported it, so that another host may be reached over the
-    /// same path.
-    pub is_of_host: bool,
-    pub is_invalid_terminator: bool,
-    /// Whether a router does not know a link of the path.
-    pub is_invalid_link: bool,
-}
-
-impl RouteFailure {
-    /// A failure of the path, or of the circuit itself.
-    pub(crate) fn of_path(failure: RequestFailure) -> Self {
-        Self {
-            failure,
-            is_of_host: false,
-            is_invalid_terminator: false,
-            is_invalid_link: false,
-        }
-    }
-
-    /// A failure of the host.
-    pub(crate) fn of_host(failure: RequestFailure) -> Self {
-        Self {
-            is_of_host: true,
-            ..Self::of_path(failure)
-        }
-    }
-
-    fn on_path(text: impl Into<String>, fault: DialFault) -> Self {
-        Self::of_path(RequestFailure::internal(text).because(fault))
-    }
-
-    /// The refusal of a router, which has the host if `is_last`.
-    fn of_refusal(refusal: RouteRefusal, is_last: bool) -> Self {
-        let RouteRefusal { text, cause } = refusal;
-        let is_invalid_link = cause == RefusalCause::Link;
-        let is_of_host = is_last && !is_invalid_link;
-        let fault = match cause {
-            _ if !is_of_host => DialFault::Path,
-            RefusalCause::Terminator => DialFault::Left,
-            RefusalCause::Other(fault) => fault,
-            RefusalCause::Link => DialFault::Path,
-        };
-        Self {
-            failure: RequestFailure::internal(text).because(fault),
-            is_of_host,
-            is_invalid_terminator: is_of_host && cause == RefusalCause::Terminator,
-            is_invalid_link,
-        }
-    }
-}
 
 /// Tells the routers of a path to forward a circuit, and waits until all have answered. Returns
 /// what the host passes on. After a failure, every router has been told to remove the circuit; a

@@ -21,13 +21,10 @@ use super::{
     paths::{Node, Path},
     request_failure::RequestFailure,
     review_triggers::PendingSet,
-    route::RouteFailure,
+    route_answer::{PassedOn, RouteFailure},
     session_authorizer::Grant,
 };
-use crate::{error::Result, hosting::DialFault};
-
-/// What one end of a circuit passes on to the other, by the header keys of SDK channels.
-pub(crate) type PassedOn = Vec<(u32, Vec<u8>)>;
+use crate::error::Result;
 
 /// A router. Its functions do not wait.
 pub(crate) trait Router: Send + Sync {
@@ -110,27 +107,6 @@ impl RouteOrder<'_> {
             self.path.links.get(self.place),
         ]
     }
-}
-
-/// The answer of a router to a route: what the host passes on to the client, if it has one.
-pub(crate) type RouteAnswer = std::result::Result<PassedOn, RouteRefusal>;
-
-/// Why a router does not take a route.
-#[derive(Debug, Clone)]
-pub(crate) struct RouteRefusal {
-    pub text: String,
-    pub cause: RefusalCause,
-}
-
-/// What a route fails at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RefusalCause {
-    /// The router does not know a link of the route.
-    Link,
-    /// The router does not know the terminator.
-    Terminator,
-    /// The host or the router failed.
-    Other(DialFault),
 }
 
 /// A dial whose client and host are at the same router.

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_text_keeps_the_tag_of_its_version_during_a_commit() {
+    fn cached_texts_keep_their_own_tag() {
         let opened = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
         let reader = opened.reader().clone();
         let cache: Arc<Mutex<Option<JsonCache>>> = Arc::default();
