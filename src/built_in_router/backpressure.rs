@@ -23,11 +23,7 @@ pub(crate) async fn reserve<'e>(
     sender: &'e Account,
     waiter: &Arc<Notify>,
 ) -> Result<Reservation<'e>, Gone> {
-    waited_for(
-        core,
-        end.channel.outbox.reserve(end.queue, bytes, sender, waiter),
-    )
-    .await
+    waited_for(core, end.outbox.reserve(end.queue, bytes, sender, waiter)).await
 }
 
 /// Waits until an account has room for a message that has begun to arrive.

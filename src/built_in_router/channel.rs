@@ -30,7 +30,7 @@ const OURS: u32 = 0x8000_0000;
 /// The connection of a logged-in SDK.
 pub(crate) struct Channel {
     login: ChannelLogin,
-    pub outbox: SendQueue,
+    pub outbox: Arc<SendQueue>,
     /// How many unknown session tokens came in a row.
     pub unknown_tokens: AtomicUsize,
     /// How many tokens that name no session were looked up and were unknown, or are being looked
@@ -89,7 +89,7 @@ impl Channel {
     pub(crate) fn new(login: ChannelLogin, outbox: SendQueue) -> Self {
         Self {
             login,
-            outbox,
+            outbox: Arc::new(outbox),
             unknown_tokens: AtomicUsize::new(0),
             searched_tokens: AtomicUsize::new(0),
             table: Mutex::default(),

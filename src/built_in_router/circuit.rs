@@ -5,19 +5,56 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use wire::frame::Frame;
 
 use super::{
     asked_traces::AskedTraces, binding::Binding, channel::Channel, circuit_side::CircuitSide,
-    fair_queues::QueueId, traffic::Traffic,
+    fair_queues::QueueId, send_queue::SendQueue, traffic::Traffic,
 };
 use crate::{clock::Timestamp, fabric};
 
-/// One end of a circuit, on a channel.
+/// One end of a circuit: an SDK on a channel, or a link to another router.
 pub(crate) struct CircuitEnd {
-    pub channel: Arc<Channel>,
-    pub connection: u32,
-    /// The queue of the channel for data to this end.
+    /// Where data for this end waits, and its queue there.
+    pub outbox: Arc<SendQueue>,
     pub queue: QueueId,
+    /// The channel of the SDK and its connection id there; `None` for a link.
+    sdk: Option<(Arc<Channel>, u32)>,
+}
+
+impl CircuitEnd {
+    /// The end of an SDK, with a queue of its channel.
+    pub(crate) fn on_channel(channel: Arc<Channel>, connection: u32, queue: QueueId) -> Self {
+        Self {
+            outbox: channel.outbox.clone(),
+            queue,
+            sdk: Some((channel, connection)),
+        }
+    }
+
+    /// The end at a link, with what waits for it.
+    pub(crate) fn over_link(outbox: Arc<SendQueue>) -> Self {
+        Self {
+            queue: outbox.open(),
+            outbox,
+            sdk: None,
+        }
+    }
+
+    /// The channel of the SDK; `None` for a link.
+    pub(crate) fn channel(&self) -> Option<&Arc<Channel>> {
+        self.sdk.as_ref().map(|(channel, _)| channel)
+    }
+
+    /// The connection id on the channel; 0 for a link, whose messages carry none.
+    pub(crate) fn connection(&self) -> u32 {
+        self.sdk.as_ref().map_or(0, |(_, connection)| *connection)
+    }
+
+    /// Queues a message for this end.
+    pub(crate) fn push(&self, frame: Frame) {
+        self.outbox.push(self.queue, frame);
+    }
 }
 
 /// A connection between a client and a host.

@@ -192,13 +192,15 @@ impl RouterCore {
             let Some(end) = circuit.end(side) else {
                 continue;
             };
-            let outbox = &end.channel.outbox;
-            end.channel.forget_circuit(end.connection, circuit);
+            let outbox = &end.outbox;
+            end.channel()
+                .iter()
+                .for_each(|channel| channel.forget_circuit(end.connection(), circuit));
             if from == Some(side) {
                 outbox.discard(end.queue);
                 continue;
             }
-            let frame = last(end.connection);
+            let frame = last(end.connection());
             let answers_connect = was_pending && side == CircuitSide::Client;
             outbox.push(
                 end.queue,

@@ -62,11 +62,7 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
         ));
     };
     let queue = channel.outbox.open();
-    let client = CircuitEnd {
-        channel: channel.clone(),
-        connection,
-        queue,
-    };
+    let client = CircuitEnd::on_channel(channel.clone(), connection, queue);
     let mut circuit = Circuit::new(
         core.network.ids.circuit_id(),
         core.network.now(),
@@ -84,7 +80,7 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
             "connection id {connection} is in use"
         )));
     }
-    tokio::spawn(run(core.clone(), circuit, frame, request));
+    tokio::spawn(run(core.clone(), circuit, channel.clone(), frame, request));
 }
 
 /// The failure of a Connect or of a host's answer that passes on too many bytes; `None` if they are
@@ -103,10 +99,16 @@ fn too_much_passed_on(frame: &Frame) -> Option<RequestFailure> {
     (bytes > MAX_PASSED_ON).then(|| RequestFailure::new(1, Retry::Never, text()))
 }
 
-async fn run(core: Arc<RouterCore>, circuit: Arc<Circuit>, frame: Frame, request: RequestGuard) {
-    let outcome = establish(&core, &circuit, &frame).await;
+async fn run(
+    core: Arc<RouterCore>,
+    circuit: Arc<Circuit>,
+    channel: Arc<Channel>,
+    frame: Frame,
+    request: RequestGuard,
+) {
+    let outcome = establish(&core, &circuit, &channel, &frame).await;
     if let Err(failure) = &outcome {
-        let identity = &circuit.client.channel.identity;
+        let identity = &channel.identity;
         tracing::debug!(circuit = %circuit.id, %identity, reason = %failure.text, "dial failed");
         core.counters.dial_without_circuit(failure);
         core.fail_circuit(&circuit, failure);
@@ -115,7 +117,7 @@ async fn run(core: Arc<RouterCore>, circuit: Arc<Circuit>, frame: Frame, request
     if let Err(failure) = outcome {
         core.note_refusal(
             DIAL,
-            &circuit.client.channel,
+            &channel,
             circuit.known().map(|known| &known.service),
             &failure,
         )
@@ -126,9 +128,9 @@ async fn run(core: Arc<RouterCore>, circuit: Arc<Circuit>, frame: Frame, request
 async fn establish(
     core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
+    channel: &Channel,
     frame: &Frame,
 ) -> Result<(), RequestFailure> {
-    let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
     let known = Arc::new(fabric::Circuit::new(NewCircuit {
         id: circuit.id.clone(),
@@ -181,31 +183,24 @@ fn answer_over_link(
     let client = &circuit.client;
     let connected = Builder::new(kind::STATE_CONNECTED)
         .i32(common::REPLY_FOR, circuit.request)
-        .u32(key::CONNECTION, client.connection)
+        .u32(key::CONNECTION, client.connection())
         .text(key::CIRCUIT, &circuit.id)
         .optional(key::STICKINESS, opened.sticky.map(Id::as_str));
     let connected = TO_CLIENT.iter().fold(connected, |builder, key| {
         builder.optional(*key, of_key(opened.passed_on, *key))
     });
-    let end = CircuitEnd {
-        channel: endpoint.channel.clone(),
-        connection: 0,
-        queue: endpoint.channel.outbox.open(),
-    };
     let host_end = HostEnd {
-        end,
+        end: CircuitEnd::over_link(endpoint.outbox.clone()),
         binding: None,
         has_sdk_flow_control: false,
     };
-    let established = circuit.establish(host_end, || {
-        client.channel.outbox.push(client.queue, connected.empty())
-    });
+    let established = circuit.establish(host_end, || client.push(connected.empty()));
     if established.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);
         return false;
     }
     core.counters.circuits_opened.increment();
-    relay::start(core, circuit, endpoint, (Vec::new(), 0));
+    relay::start(core, circuit, endpoint);
     true
 }
 
@@ -234,6 +229,7 @@ pub(crate) async fn connect_here(
         .ok_or_else(|| RouteFailure::of_host(host_left()))?;
     dial(core, &circuit, passed_on, grant, &binding)
         .await
+        .map(drop)
         .map_err(RouteFailure::of_host)
 }
 
@@ -241,7 +237,8 @@ fn host_left() -> RequestFailure {
     RequestFailure::internal("the host has left").because(DialFault::Left)
 }
 
-/// Dials a host and waits for its answer.
+/// Dials a host and waits for its answer. Returns what the host passes on to the client, which is
+/// told so if it is at this router.
 ///
 /// # Errors
 /// The host does not take the circuit, or the circuit has ended.
@@ -251,7 +248,7 @@ pub(crate) async fn dial(
     passed_on: &PassedOn,
     grant: &Grant,
     binding: &Arc<Binding>,
-) -> Result<(), RequestFailure> {
+) -> Result<PassedOn, RequestFailure> {
     let host = binding.channel();
     let connection = match binding.request.gives_ids {
         true => Some(
@@ -393,7 +390,7 @@ fn accept(
     dialing: &PendingDial,
     given: Option<u32>,
     frame: &Frame,
-) -> Result<(), RequestFailure> {
+) -> Result<PassedOn, RequestFailure> {
     let PendingDial {
         circuit,
         binding,
@@ -427,20 +424,15 @@ fn accept(
             ));
         }
     };
-    let end = CircuitEnd {
-        channel: host.clone(),
-        connection,
-        queue: *queue,
-    };
     let host_end = HostEnd {
-        end,
+        end: CircuitEnd::on_channel(host.clone(), connection, *queue),
         binding: Some(binding.clone()),
         has_sdk_flow_control: *has_sdk_flow_control,
     };
     let client = &circuit.client;
     let answer = Builder::new(kind::STATE_CONNECTED)
         .i32(common::REPLY_FOR, circuit.request)
-        .u32(key::CONNECTION, client.connection)
+        .u32(key::CONNECTION, client.connection())
         .text(key::CIRCUIT, &circuit.id)
         .optional(key::PUBLIC_KEY, host_key)
         .optional(
@@ -456,7 +448,9 @@ fn accept(
         if dialing.connection.is_none() {
             host.send(sdk::connected(frame, binding.request.connection).empty());
         }
-        client.channel.outbox.push(client.queue, answer.empty());
+        if client.channel().is_some() {
+            client.push(answer.empty());
+        }
     };
     let establish = || circuit.establish(host_end, answer_both).is_ok();
     let terminator = &binding.terminator;
@@ -477,7 +471,12 @@ fn accept(
         return Err(RequestFailure::access_denied(text));
     }
     core.counters.circuits_opened.increment();
-    Ok(())
+    let host_key = host_key.map(<[u8]>::to_vec);
+    Ok(u32::try_from(key::PUBLIC_KEY)
+        .ok()
+        .zip(host_key)
+        .into_iter()
+        .collect())
 }
 
 /// Handles a host's DialFailed.

@@ -6,12 +6,14 @@ use std::sync::Weak;
 use tokio::runtime;
 
 use super::{
+    circuit::CircuitEnd,
     core::RouterCore,
     dial,
     links::route::{self, LinkRoute},
     review,
 };
 use crate::{
+    entity::EdgeRouter,
     error::Result,
     fabric::{
         ChannelEndInfo, CircuitInfo, Connecting, EDGE, LiveTerminator, LocalDial, Node, PassedOn,
@@ -33,7 +35,7 @@ impl Router for Member {
         let core = self.core.upgrade();
         let (cost, is_end_only) = core.map_or((0, false), |core| *core.weight.lock());
         Node {
-            id: crate::entity::EdgeRouter::BUILT_IN.into(),
+            id: EdgeRouter::BUILT_IN.into(),
             cost: cost.into(),
             is_end_only,
         }
@@ -45,7 +47,7 @@ impl Router for Member {
 
     fn route(&self, order: RouteOrder<'_>) {
         let (circuit, attempt) = (order.circuit.clone(), order.attempt);
-        let id = crate::entity::EdgeRouter::BUILT_IN;
+        let id = EdgeRouter::BUILT_IN;
         let refuse = |text: &str, cause| {
             let text = text.to_owned();
             circuit.answered(id, attempt, Err(RouteRefusal { text, cause }));
@@ -182,14 +184,16 @@ impl Router for Member {
             .filter(|circuit| circuit.is_inside())
             .and_then(|circuit| Some((circuit, circuit.host()?)))
         {
-            let on_channel = |end: &super::circuit::CircuitEnd| ChannelEndInfo {
-                channel_id: end.channel.number.to_string(),
-                connection: end.connection,
+            let on_channel = |end: &CircuitEnd| {
+                Some(ChannelEndInfo {
+                    channel_id: end.channel()?.number.to_string(),
+                    connection: end.connection(),
+                })
             };
-            info.client.channel = Some(on_channel(&circuit.client));
+            info.client.channel = on_channel(&circuit.client);
             info.host
                 .iter_mut()
-                .for_each(|end| end.channel = Some(on_channel(&host.end)));
+                .for_each(|end| end.channel = on_channel(&host.end));
         }
     }
 }

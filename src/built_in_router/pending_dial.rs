@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId};
-use crate::{fabric::RequestFailure, hosting::DialFault};
+use crate::{
+    fabric::{PassedOn, RequestFailure},
+    hosting::DialFault,
+};
 
 /// The maximum length, in characters, of a host's error text that is passed on.
 const MAX_TEXT: usize = 1024;
@@ -21,7 +24,7 @@ pub(crate) struct PendingDial {
     pub(super) needs_key: bool,
     pub(super) is_sticky: bool,
     pub(super) has_sdk_flow_control: bool,
-    pub(super) done: oneshot::Sender<Result<(), RequestFailure>>,
+    pub(super) done: oneshot::Sender<Result<PassedOn, RequestFailure>>,
 }
 
 impl PendingDial {

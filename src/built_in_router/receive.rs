@@ -176,8 +176,11 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     ) -> Option<(Arc<Circuit>, CircuitSide)> {
         let circuit = self.core.registry.circuit(id)?;
         let host = circuit.host().filter(|host| host.has_sdk_flow_control)?;
-        let is_here = |channel: &Arc<Channel>| Arc::ptr_eq(channel, &self.channel);
-        let side = match (is_here(&circuit.client.channel), is_here(&host.end.channel)) {
+        let is_here = |end: &CircuitEnd| {
+            end.channel()
+                .is_some_and(|channel| Arc::ptr_eq(channel, &self.channel))
+        };
+        let side = match (is_here(&circuit.client), is_here(&host.end)) {
             (true, true) if flags.unwrap_or_default() & FROM_HOST != 0 => CircuitSide::Host,
             (true, _) => CircuitSide::Client,
             (false, true) => CircuitSide::Host,
@@ -216,7 +219,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         side: CircuitSide,
         end: &CircuitEnd,
     ) -> Result<(), Stop> {
-        frame.put_u32(key::CONNECTION, end.connection);
+        frame.put_u32(key::CONNECTION, end.connection());
         let missing = frame.missing();
         let sender = self.channel.outbox.account.clone();
         let Ok(reservation) = reserve(

@@ -8,9 +8,9 @@
 //! A connection begins with a hello ([`hello`]) and is then a
 //! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its
 //! messages and dispatches them: `sync.rs` tells it of API sessions, `bind.rs` creates terminators
-//! of SDKs that host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits
-//! and terminators without a right, `certificates.rs` renews its certificates, `metrics_reports.rs`
-//! takes its metrics.
+//! of SDKs that host, `dial.rs` passes their dials to the network, `route.rs` tells it its part of
+//! routes, `fault.rs` takes the ends of circuits, `certificates.rs` renews its certificates,
+//! `metrics_reports.rs` takes its metrics. The network itself is in `fabric/`.
 //!
 //! Invariants: the acting router is always the one of the connection, and it affects only its own
 //! circuits and terminators. All its input is bounded in bytes and cannot make a task panic. Both

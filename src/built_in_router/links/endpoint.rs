@@ -1,9 +1,9 @@
 //! The end of a circuit over a link. An endpoint holds the payloads that were sent and not
 //! acknowledged, and those that arrived and were not delivered.
 //!
-//! The other end of the circuit at this router is an SDK. Data for the link wait in the queue of a
-//! [`Channel`] without a connection, which only this endpoint has, so that the circuit has the same
-//! limits and the same memory budget as a circuit between two SDKs.
+//! The other end of the circuit at this router is an SDK. Data for the link wait in a [`SendQueue`]
+//! as they do for an SDK, so that the circuit has the same limits and the same memory budget as a
+//! circuit between two SDKs.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use super::{
     receive_buffer::{Arrival, ReceiveBuffer},
     send_window::SendWindow,
 };
-use crate::built_in_router::{budget::Account, channel::Channel, fair_queues::QueueId};
+use crate::built_in_router::{budget::Account, fair_queues::QueueId, send_queue::SendQueue};
 
 /// The payloads of one circuit that wait for delivery take at most this fraction of the free memory
 /// budget.
@@ -43,7 +43,7 @@ pub(crate) struct LinkEndpoint {
     /// Whether the host of the circuit is at this router, and not the client.
     pub is_of_host: bool,
     /// Holds what is to be sent over the link.
-    pub channel: Arc<Channel>,
+    pub outbox: Arc<SendQueue>,
     way: Mutex<Way>,
     window: Mutex<SendWindow>,
     buffer: Mutex<ReceiveBuffer>,
@@ -89,12 +89,12 @@ impl LinkEndpoint {
         circuit: Arc<str>,
         is_of_host: bool,
         link: Arc<Link>,
-        channel: Arc<Channel>,
+        outbox: SendQueue,
     ) -> Self {
         Self {
             circuit,
             is_of_host,
-            channel,
+            outbox: Arc::new(outbox),
             way: Mutex::new(Way::over(link)),
             window: Mutex::new(SendWindow::new(Instant::now())),
             buffer: Mutex::default(),
@@ -111,7 +111,7 @@ impl LinkEndpoint {
 
     /// The account that holds what waits here.
     pub(crate) fn account(&self) -> &Account {
-        &self.channel.outbox.account
+        &self.outbox.account
     }
 
     /// Continues over another link.
@@ -230,7 +230,7 @@ impl LinkEndpoint {
             .lock()
             .acknowledge(acknowledgement, Instant::now());
         if cost > 0 {
-            self.channel.outbox.written(cost);
+            self.outbox.written(cost);
         }
         self.sending.notify_one();
     }
@@ -325,7 +325,7 @@ impl LinkEndpoint {
 impl Drop for LinkEndpoint {
     fn drop(&mut self) {
         self.account().give_back(self.buffer.lock().clear());
-        self.channel.outbox.close();
+        self.outbox.close();
         self.way.lock().leave();
     }
 }

@@ -35,14 +35,8 @@ const CLOSE: Duration = Duration::from_secs(30);
 /// The same limit after the controller has removed the circuit.
 const CUT: Duration = Duration::from_secs(2);
 
-/// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken
-/// from the queue, and their bytes.
-pub(crate) fn start(
-    core: &Arc<RouterCore>,
-    circuit: &Arc<Circuit>,
-    endpoint: Arc<LinkEndpoint>,
-    first: (Vec<Frame>, usize),
-) {
+/// Starts the tasks of an endpoint of an open circuit.
+pub(crate) fn start(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>) {
     endpoint.begin();
     tokio::spawn(deliver(core.clone(), circuit.clone(), endpoint.clone()));
     let (core, circuit) = (core.clone(), circuit.clone());
@@ -51,7 +45,7 @@ pub(crate) fn start(
             endpoint: &endpoint,
             waiter: Arc::default(),
         }
-        .run(first)
+        .run()
         .await;
         end(&core, &circuit, &endpoint);
     });
@@ -88,9 +82,9 @@ pub(crate) fn trace(core: &RouterCore, endpoint: &LinkEndpoint, mut frame: Frame
             from,
             frame.u32(link::TRACE_REQUEST),
         )
-        && let Some(trace) = trace_route::to_sdk(end.connection, &frame)
+        && let Some(trace) = trace_route::to_sdk(end.connection(), &frame)
     {
-        end.channel.outbox.offer(end.queue, trace, MAX_TRACES);
+        end.outbox.offer(end.queue, trace, MAX_TRACES);
     }
 }
 
@@ -109,7 +103,7 @@ struct Sender<'e> {
 }
 
 impl Sender<'_> {
-    async fn run(&self, first: (Vec<Frame>, usize)) {
+    async fn run(&self) {
         let endpoint = self.endpoint;
         if !endpoint.is_of_host && !self.send(empty(flag::START), 0).await {
             return;
@@ -118,12 +112,12 @@ impl Sender<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The other router drops data that arrives before it has answered its client.
         let is_started = self.wait(&mut ticks, START, LinkEndpoint::is_started).await;
-        let mut has_ended = !is_started || self.send_batch(first).await;
+        let mut has_ended = !is_started;
         let mut batch = Vec::new();
         while !has_ended && !endpoint.is_stopped() && !endpoint.is_cut() {
             let may_send = endpoint.may_send();
             let taken = tokio::select! {
-                taken = endpoint.channel.outbox.take(&mut batch, |_| ()), if may_send => taken,
+                taken = endpoint.outbox.take(&mut batch, |_| ()), if may_send => taken,
                 () = endpoint.sending.notified() => Some(0),
                 _ = ticks.tick(), if !endpoint.has_sent() => {
                     endpoint.send_again();
@@ -199,7 +193,7 @@ impl Sender<'_> {
                     .for_each(|trace| self.endpoint.send_trace(trace)),
             }
         }
-        self.endpoint.channel.outbox.written(left);
+        self.endpoint.outbox.written(left);
         false
     }
 
@@ -283,7 +277,7 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
             continue;
         };
         let frame = Builder::new(kind::DATA)
-            .u32(key::CONNECTION, end.connection)
+            .u32(key::CONNECTION, end.connection())
             .optional(key::FLAGS, payload.data_flags.as_ref())
             .optional(key::UUID, payload.uuid.as_ref())
             .body(&payload.data);

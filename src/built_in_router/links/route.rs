@@ -3,24 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
-use wire::sdk::kind;
 
 use super::{
     endpoint::LinkEndpoint,
-    link::Link,
     relay,
     transit::{Transit, Way},
 };
 use crate::{
     built_in_router::{
-        channel::{Channel, ChannelLogin},
         circuit::{Circuit, CircuitEnd},
         core::RouterCore,
         dial::dial as dial_host,
         send_queue::SendQueue,
     },
-    entity::Id,
-    fabric::{self, Egress, RefusalCause, RequestFailure, RouteAnswer, RouteRefusal, TO_CLIENT},
+    fabric::{self, Egress, RefusalCause, RequestFailure, RouteAnswer, RouteRefusal},
     hosting::DialFault,
 };
 
@@ -73,43 +69,19 @@ pub(crate) fn prepare(
         endpoint.move_to(link);
         return Ok(None);
     }
-    let endpoint = endpoint(core, circuit, is_of_host, link);
-    core.endpoints.add(&endpoint.circuit, &endpoint);
-    // The endpoint of a client is taken by its dial in progress.
-    Ok(is_of_host.then_some(endpoint))
-}
-
-fn endpoint(
-    core: &RouterCore,
-    circuit: &fabric::Circuit,
-    is_of_host: bool,
-    link: Arc<Link>,
-) -> Arc<LinkEndpoint> {
-    let other = match is_of_host {
-        true => circuit.client.clone(),
-        false => Id::from_text(""),
-    };
-    let login = ChannelLogin {
-        number: core.number(),
-        identity: other,
-        api_session: Id::from_text(""),
-        token: String::new(),
-        address: None,
-        hello: String::new(),
-        since: core.network.now(),
-    };
-    let channel = Arc::new(Channel::new(
-        login,
-        // What waits in both directions counts as the client's, like the circuit: its identity is
-        // known at both ends.
-        SendQueue::new(core.room, core.budget.account(circuit.client.as_str())),
-    ));
-    Arc::new(LinkEndpoint::new(
+    // What waits in both directions counts as the client's, like the circuit: its identity is known
+    // at both ends.
+    let account = core.budget.account(circuit.client.as_str());
+    let outbox = SendQueue::new(core.room, account);
+    let endpoint = Arc::new(LinkEndpoint::new(
         circuit.id.clone(),
         is_of_host,
         link,
-        channel,
-    ))
+        outbox,
+    ));
+    core.endpoints.add(&endpoint.circuit, &endpoint);
+    // The endpoint of a client is taken by its dial in progress.
+    Ok(is_of_host.then_some(endpoint))
 }
 
 /// Dials the host of a route. Returns what the host passes on to the client.
@@ -144,11 +116,7 @@ async fn to_host(
     if let Some(stopping) = core.refusal() {
         return Err(refusal(stopping));
     }
-    let client = CircuitEnd {
-        channel: endpoint.channel.clone(),
-        connection: 0,
-        queue: endpoint.channel.outbox.open(),
-    };
+    let client = CircuitEnd::over_link(endpoint.outbox.clone());
     let circuit = Arc::new(Circuit::new(
         endpoint.circuit.clone(),
         core.network.now(),
@@ -159,25 +127,10 @@ async fn to_host(
         core.registry.add_circuit(&circuit)?;
         dial_host(core, &circuit, &egress.passed_on, &egress.grant, &binding).await
     };
-    if let Err(failure) = dialed.await {
+    let answered = dialed.await.map_err(|failure| {
         core.fail_circuit(&circuit, &failure);
-        return Err(refusal(failure));
-    }
-    // The answer that a client with a channel would get, and what the host has sent since.
-    let mut batch = Vec::new();
-    let bytes = endpoint
-        .channel
-        .outbox
-        .take(&mut batch, |_| ())
-        .await
-        .unwrap_or_default();
-    let answer = batch
-        .first()
-        .filter(|frame| frame.content_type() == kind::STATE_CONNECTED);
-    let answered = TO_CLIENT
-        .iter()
-        .filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec())))
-        .collect();
+        refusal(failure)
+    })?;
     let held = core
         .endpoints
         .find(&endpoint.circuit)
@@ -187,7 +140,7 @@ async fn to_host(
         core.fail_circuit(&circuit, &failure);
         return Err(refusal(failure));
     }
-    relay::start(core, &circuit, endpoint.clone(), (batch, bytes));
+    relay::start(core, &circuit, endpoint.clone());
     Ok(answered)
 }
 
