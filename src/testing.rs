@@ -85,7 +85,8 @@ pub mod maintenance {
     };
 }
 pub mod built_in_router {
-    pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo};
+    pub use crate::built_in_router::{Router, TrafficInfo};
+    pub use crate::fabric::ChannelPeer;
 }
 pub mod posture {
     pub use crate::posture::{

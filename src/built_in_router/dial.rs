@@ -148,6 +148,7 @@ async fn establish(
         sticky: frame.header(key::STICKINESS),
         passed_on: passed_on(frame),
         adds_caller: true,
+        is_wanted: &|| !circuit.is_closed(),
         answer: &|_, opened| answer_over_link(core, circuit, opened),
     };
     fabric::dial(&core.network, &known, &request)
@@ -218,10 +219,15 @@ pub(crate) async fn connect_here(
         host,
         passed_on,
     } = wanted;
-    let circuit = core.registry.circuit(&circuit.id).ok_or_else(|| {
+    let known = circuit;
+    let ended = || {
+        // Its end may still be on the way to the network, which must not count it against the host.
+        core.network
+            .end_circuit(known, false, "an end has closed it");
         let text = "the circuit has ended in the meantime";
         RouteFailure::of_path(RequestFailure::access_denied(text))
-    })?;
+    };
+    let circuit = core.registry.circuit(&known.id).ok_or_else(ended)?;
     let binding = core
         .registry
         .binding(host.id().as_str())
@@ -230,7 +236,10 @@ pub(crate) async fn connect_here(
     dial(core, &circuit, passed_on, grant, &binding)
         .await
         .map(drop)
-        .map_err(RouteFailure::of_host)
+        .map_err(|failure| match circuit.is_closed() {
+            true => ended(),
+            false => RouteFailure::of_host(failure),
+        })
 }
 
 fn host_left() -> RequestFailure {

@@ -1,12 +1,8 @@
 //! The hello, the first message of a channel: identifies the caller and checks its API session.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use pki::Certificate;
-use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 use wire::{
     frame::{Frame, content},
@@ -16,38 +12,19 @@ use wire::{
 use super::{
     channel::{Channel, ChannelLogin},
     core::RouterCore,
-    read,
     receive::Receiver,
     send_queue::SendQueue,
     writer,
 };
 use crate::{
-    authentication::{holds, network},
+    authentication::holds,
     entity::VersionInfo,
     error::Result,
-    fabric::RequestFailure,
-    logging::may_log,
+    fabric::{ChannelPeer, RequestFailure, read},
 };
 
 /// The maximum number of characters of the hello's text that are kept.
 const MAX_HELLO: usize = 256;
-
-/// The peer of a connection.
-#[derive(Debug, Clone, Default)]
-pub struct ChannelPeer {
-    pub address: Option<SocketAddr>,
-    /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove
-    /// nothing.
-    pub leaf: Option<CertificateDer<'static>>,
-}
-
-impl ChannelPeer {
-    /// Whether a line about this peer, which is not authenticated, may be logged.
-    pub(crate) fn may_log(&self) -> bool {
-        self.address
-            .is_none_or(|address| may_log(&network(address.ip()).to_string()))
-    }
-}
 
 /// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.
 pub(crate) async fn serve(

@@ -58,6 +58,10 @@ impl Router for Member {
                 RefusalCause::Other(DialFault::Busy),
             );
         };
+        // What it opens for a circuit that has ended would stay.
+        if core.network.circuits.find(&circuit.id).is_none() {
+            return refuse("the circuit has ended in the meantime", RefusalCause::Link);
+        }
         let (link, is_of_host) = match order.links() {
             [Some(to_client), Some(to_host)] => {
                 let passed = route::pass_through(&core, &circuit.id, [to_client, to_host]);
@@ -154,6 +158,13 @@ impl Router for Member {
         let core = self.core.upgrade();
         core.and_then(|core| core.links.find(&link.id))
             .iter()
+            .for_each(|link| link.close());
+    }
+
+    fn close_links_of(&self, router: &str) {
+        let core = self.core.upgrade();
+        core.iter()
+            .flat_map(|core| core.links.of(router))
             .for_each(|link| link.close());
     }
 

@@ -33,7 +33,6 @@ mod member;
 mod message;
 mod pending_dial;
 mod permission;
-mod read;
 mod receive;
 mod registry;
 mod requests;
@@ -59,15 +58,12 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub(crate) use self::core::RouterContext;
+pub use self::counters::TrafficInfo;
 use self::{circuit::Circuit, core::RouterCore, member::Member};
-pub(crate) use self::{
-    core::RouterContext,
-    read::{Stop, hello as read_hello, whole as read_message},
-};
-pub use self::{counters::TrafficInfo, hello::ChannelPeer};
 use crate::{
     entity::TypedLookup,
-    fabric::{ChannelInfo, CircuitInfo, Network, RequestFailure},
+    fabric::{ChannelInfo, ChannelPeer, CircuitInfo, Network, RequestFailure},
     priority::lower_priority,
     store::CommitFeed,
 };
@@ -161,13 +157,6 @@ impl Router {
             peer,
             place,
         ))
-    }
-
-    /// Closes the links of a router.
-    pub(crate) fn close_links_of(&self, router: &str) {
-        self.core()
-            .iter()
-            .for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.

@@ -21,11 +21,13 @@ use super::{
     circuit::{Circuit, CircuitEnd},
     circuit_side::CircuitSide,
     core::RouterCore,
-    dial,
-    read::{self, Stop, UNCOUNTED, fill},
-    trace,
+    dial, trace,
 };
-use crate::fabric::{RequestFailure, strip};
+use crate::fabric::{
+    RequestFailure,
+    read::{self, Stop, UNCOUNTED, fill},
+    strip,
+};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;

@@ -17,19 +17,11 @@ use super::{
     core::ControlCore,
     replies::decoded,
 };
-use crate::{
-    built_in_router::Router,
-    entity::{EdgeRouter, RouterInfo, VersionInfo},
-};
+use crate::entity::{EdgeRouter, RouterInfo, VersionInfo};
 
 /// Makes the built-in router a peer of the others, which are told to dial links to `address`. Its
 /// task runs on `handle`.
-pub(crate) fn join(
-    core: &Arc<ControlCore>,
-    router: &Router,
-    address: &str,
-    handle: &runtime::Handle,
-) {
+pub(crate) fn join(core: &Arc<ControlCore>, address: &str, handle: &runtime::Handle) {
     let listener = fabric::LinkListener {
         address: format!("tls:{address}"),
         protocol: "tls".into(),
@@ -55,19 +47,19 @@ pub(crate) fn join(
         weight: (0, false),
     }));
     core.registry.admit(&connection);
-    let (core, router) = (Arc::downgrade(core), router.clone());
+    let core = Arc::downgrade(core);
     handle.spawn(async move {
         while let Some(frame) = connection.outbox.next().await {
             let Some(core) = core.upgrade() else { return };
             if frame.content_type() == content::PEER_STATE_CHANGES {
-                take_changes(&core, &connection, &router, &frame);
+                take_changes(&core, &connection, &frame);
             }
         }
     });
 }
 
 /// Closes the links of routers that are gone.
-fn take_changes(core: &ControlCore, connection: &RouterConnection, router: &Router, frame: &Frame) {
+fn take_changes(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let changes = decoded::<fabric::PeerStateChanges>(connection, frame)
         .unwrap_or_default()
         .changes;
@@ -77,7 +69,9 @@ fn take_changes(core: &ControlCore, connection: &RouterConnection, router: &Rout
         .filter(|change| change.state() != PeerState::Healthy)
     {
         let may_connect = matches!(core.network.enrolled(&left.id), Ok(Some(_)) | Err(_));
-        if !may_connect || left.state() == PeerState::Removed {
+        let router = core.network.routers.find(&connection.router);
+        if let Some(router) = router.filter(|_| !may_connect || left.state() == PeerState::Removed)
+        {
             router.close_links_of(&left.id);
         }
     }

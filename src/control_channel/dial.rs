@@ -176,6 +176,7 @@ pub(crate) async fn dial(
         sticky: sticky.as_deref(),
         passed_on: wanted.passed_on,
         adds_caller: false,
+        is_wanted: &|| true,
         answer: &|circuit, opened| {
             answer(circuit, opened);
             true
@@ -216,7 +217,7 @@ fn answer(to: &Frame, circuit: &Circuit, opened: &DialAnswer<'_>) -> Frame {
         .empty()
 }
 
-/// Counts a dial that was refused for lack of a right, for the history.
+/// Counts a dial that was refused for lack of a right or of encryption, for the history.
 async fn count_refusal(core: &ControlCore, circuit: &Circuit, failure: &RequestFailure) {
     let Some(reason) = failure.reason.text() else {
         return;

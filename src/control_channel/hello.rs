@@ -34,11 +34,11 @@ use super::{
     replies::unroute,
 };
 use crate::{
-    built_in_router::{ChannelPeer, read_hello},
     entity::{
         EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State,
     },
     error::Result,
+    fabric::{ChannelPeer, read},
     logging::may_log,
 };
 
@@ -103,7 +103,7 @@ pub(crate) async fn serve(
     peer: ChannelPeer,
     place: impl Send + 'static,
 ) {
-    let hello = match read_hello(&mut stream, core.times.hello).await {
+    let hello = match read::hello(&mut stream, core.times.hello).await {
         Ok(hello) => hello,
         Err(stop) => {
             return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello");

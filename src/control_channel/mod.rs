@@ -2,8 +2,8 @@
 //! messages.
 //!
 //! Not here: sockets and TLS (`listener/`), the encoding of messages (the crate `wire`), the
-//! built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by the
-//! same functions as for the built-in router (`fabric/session_authorizer.rs`).
+//! built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by
+//! the same functions as for the built-in router (`fabric/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a
 //! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its
@@ -85,11 +85,10 @@ use self::{
     inspect::RouterInspection,
 };
 use crate::{
-    built_in_router::Router,
     entity::EdgeRouter,
     fabric::{
-        AuthorizingRecord, CircuitInfo, LinkInfo, Network, Path, ReportedLink, RequestFailure,
-        STATIC_COST, finish_reviews, improve, improve_paths, review_access,
+        AuthorizingRecord, ChannelPeer, CircuitInfo, LinkInfo, Network, Path, ReportedLink,
+        RequestFailure, STATIC_COST, finish_reviews, improve, improve_paths, review_access,
     },
     store::CommitFeed,
 };
@@ -162,8 +161,8 @@ impl Control {
     }
 
     /// Tells the other routers of the built-in router, which takes links at `address`.
-    pub fn join(&self, router: &Router, address: &str) {
-        built_in::join(&self.0.core, router, address, &self.0.handle);
+    pub fn join(&self, address: &str) {
+        built_in::join(&self.0.core, address, &self.0.handle);
     }
 
     /// The runtime of its tasks. A stream that it serves should be created there.
@@ -176,7 +175,7 @@ impl Control {
     pub fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
-        peer: crate::built_in_router::ChannelPeer,
+        peer: ChannelPeer,
         place: P,
     ) -> impl Future<Output = ()> + Send + use<S, P> {
         hello::serve(self.0.core.clone(), stream, peer, place)
@@ -255,7 +254,7 @@ impl Control {
         };
         let _guard = self.0.handle.enter();
         let failure = RequestFailure::internal("an administrator ended the circuit");
-        network.fail_circuit(&circuit, true, &failure);
+        network.close_circuit(&circuit, &failure);
         true
     }
 

@@ -18,7 +18,7 @@ use super::{
     replies::{body, result},
     route, session_reports, tunnel, tunnel_v2,
 };
-use crate::built_in_router::{Stop, read_message};
+use crate::fabric::read::{self, Stop};
 
 /// Maximum lengths of the sections of a message, in bytes. Metrics of a router with thousands of
 /// circuits fit.
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
     /// Reads until the connection ends, and returns why it ended.
     pub(crate) async fn run(mut self) -> Stop {
         loop {
-            match read_message(&mut self.stream, LIMITS, self.core.times.stall).await {
+            match read::whole(&mut self.stream, LIMITS, self.core.times.stall).await {
                 Ok(frame) => dispatch(&self.core, &self.connection, frame).await,
                 Err(stop) => return stop,
             }

@@ -109,6 +109,8 @@ impl Router for RouterConnection {
         self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec()));
     }
 
+    fn close_links_of(&self, _: &str) {}
+
     fn has_accepted(&self, _: &ReportedLink) -> bool {
         false
     }

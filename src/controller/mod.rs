@@ -77,7 +77,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let control = core.start_control()?;
     let router = core.start_router()?;
     if let Some(address) = router_address {
-        control.join(&router, &address.to_string());
+        control.join(&address.to_string());
     }
     let interfaces = Interfaces::new()?;
     let last_hour = Arc::new(LastHour::new(

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
-    built_in_router::{ChannelPeer, Router, RouterContext},
+    built_in_router::{Router, RouterContext},
     config::{Address, Config},
     control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
-    fabric::Network,
+    fabric::{ChannelPeer, Network},
     listener::{Stream, StreamServer, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},
 };

@@ -1,7 +1,4 @@
-//! The bound of open circuits: in all, and of one identity that dials. The built-in router and the
-//! control channel share it.
-//!
-//! A circuit between them is counted once, where its client is.
+//! The bound of open circuits: in all, and of one identity that dials.
 
 use std::sync::Arc;
 

@@ -344,9 +344,11 @@ impl Circuits {
     /// Removes a circuit. Returns whether it was there.
     pub(crate) fn remove(&self, circuit: &Circuit) -> bool {
         let mut open = self.open.lock();
-        if open.by_id.remove(&circuit.id).is_none() {
+        let known = open.by_id.get(&circuit.id);
+        if known.is_none_or(|known| !std::ptr::eq(&**known, circuit)) {
             return false;
         }
+        open.by_id.remove(&circuit.id);
         open.by_authorizing_record
             .remove(&circuit.id, circuit.bases());
         let mut state = circuit.state.lock();

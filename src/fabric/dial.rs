@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
-use wire::sdk::key;
+use wire::{control, sdk::key};
 
 use super::{
     candidates::{self, Candidate, CandidateTerminator, DialTarget},
@@ -40,10 +40,13 @@ pub(crate) struct DialRequest<'f> {
     /// The terminator that a sticky service should keep.
     pub sticky: Option<&'f [u8]>,
     pub passed_on: PassedOn,
-    /// Whether the host's router is told the name of the client, which `passed_on` does not have.
+    /// Whether the host's router is told the name of the client and the sticky terminator, which
+    /// `passed_on` does not have.
     pub adds_caller: bool,
-    /// Queues the answer for the client, unless it has left, and returns whether it has. Not called
-    /// if a router has connected both ends.
+    /// Whether the client is still there.
+    pub is_wanted: &'f (dyn Fn() -> bool + Sync),
+    /// Queues the answer for the client. Returns false if the client has left. Not called if a
+    /// router has connected both ends.
     pub answer: &'f (dyn Fn(&Circuit, &DialAnswer<'_>) -> bool + Sync),
 }
 
@@ -100,9 +103,13 @@ pub(crate) async fn dial(
     // From here on a change that removes the right finds the circuit; the check covers changes
     // before.
     network.circuits.add(circuit, permit)?;
-    attempt_all(network, circuit, request)
-        .await
-        .inspect_err(|failed| network.fail_circuit(circuit, true, &failed.failure))
+    let outcome = if (request.is_wanted)() {
+        attempt_all(network, circuit, request).await
+    } else {
+        // It left before its end could find the circuit.
+        Err(RequestFailure::access_denied("the client has left").into())
+    };
+    outcome.inspect_err(|failed| network.fail_circuit(circuit, true, &failed.failure))
 }
 
 async fn attempt_all(
@@ -308,7 +315,14 @@ fn passed_on_to_host(request: &DialRequest<'_>, grant: &Grant) -> PassedOn {
         let key = u32::try_from(key::CALLER).unwrap_or_default();
         (key, grant.identity.spec.name.clone().into_bytes())
     });
-    let passed_on = request.passed_on.iter().cloned().chain(caller);
+    let sticky = request.sticky.filter(|_| request.adds_caller);
+    let sticky = sticky.map(|terminator| (control::key::STICKINESS, terminator.to_vec()));
+    let passed_on = request
+        .passed_on
+        .iter()
+        .cloned()
+        .chain(caller)
+        .chain(sticky);
     passed_on.filter(|(key, _)| passes_to_host(*key)).collect()
 }
 

@@ -5,8 +5,8 @@
 //! Only the router that has dialed a link reports it. Before the other one accepts the link, it
 //! asks whether the certificates belong to the router that dials, which confirms the links between
 //! them in this direction. A controller that was restarted after that asks it for its links
-//! (`control_channel/link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own
-//! report of the link.
+//! (`control_channel/link_questions.rs`). Later its measurements of the link confirm it, too, and so
+//! does its own report of the link.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -7,7 +7,7 @@
 //! circuits whose path was lost.
 //!
 //! Not here: channels of SDKs and the relay of data (`built_in_router/`), control channels and their
-//! messages (`control_channel/`), rights (`access/`, `posture/`). Both implement `Router`.
+//! messages (`control_channel/`), which both implement `Router`, and rights (`access/`, `posture/`).
 //!
 //! Invariant: of the router in this process only its id is known here, and what its `Router` does.
 
@@ -28,6 +28,8 @@ mod network;
 mod owner_index;
 mod passed_on;
 mod paths;
+mod peer;
+pub(crate) mod read;
 mod removals;
 mod request_failure;
 mod reroute;
@@ -53,6 +55,7 @@ pub(crate) use self::live_terminators::{HostedService, LiveTerminator, NotAdded}
 pub(crate) use self::network::Network;
 pub(crate) use self::passed_on::{TO_CLIENT, TO_HOST, strip, strip_on_link};
 pub(crate) use self::paths::{Node, Path};
+pub use self::peer::ChannelPeer;
 pub(crate) use self::request_failure::{FailureReason, RequestFailure};
 pub(crate) use self::reroute::{begin as begin_reroute, improve, improve_paths};
 pub(crate) use self::review::{finish as finish_reviews, run as review_access};

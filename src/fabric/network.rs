@@ -24,7 +24,7 @@ use crate::{
     change::Changes,
     clock::Timestamp,
     config,
-    entity::Terminator,
+    entity::{EdgeRouter, Terminator},
     hosting::Hosting,
     online::Online,
     store::{Event, Store},
@@ -173,7 +173,8 @@ impl Network {
     pub(crate) fn end_terminator(&self, terminator: &Arc<LiveTerminator>) {
         let router = &terminator.hosted.router;
         let found = self.routers.find(router);
-        if found.is_some_and(|router| router.end_terminator(terminator)) {
+        let is_here = found.is_some() && router == EdgeRouter::BUILT_IN;
+        if found.is_some_and(|router| router.end_terminator(terminator)) || is_here {
             return;
         }
         let is_removed = self

@@ -84,7 +84,7 @@ pub(crate) fn improve(network: &Arc<Network>) {
         .circuits
         .all()
         .into_iter()
-        .filter(|circuit| circuit.is_open())
+        .filter(|circuit| circuit.is_open() && !circuit.path().links.is_empty())
         .collect();
     let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
     let mut by_cost: Vec<_> = open

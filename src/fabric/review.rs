@@ -103,17 +103,10 @@ fn review(network: &Network, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
     if let Some(router) = network.routers.find(EdgeRouter::BUILT_IN) {
         router.end_lost_channels(&pending)?;
     }
-    let (terminators, circuits) = if pending.everything {
-        (network.terminators.all(), network.circuits.all())
+    let terminators = if pending.everything {
+        network.terminators.all()
     } else {
-        (
-            network.terminators.depending_on(&pending.some),
-            pending
-                .some
-                .iter()
-                .flat_map(|record| network.circuits.depending_on(record))
-                .collect(),
-        )
+        network.terminators.depending_on(&pending.some)
     };
     let (mut pass, mut soon) = (
         Review {
@@ -127,17 +120,28 @@ fn review(network: &Network, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
             network.end_terminator(terminator);
         }
     }
+    // After the terminators: no circuit is established to one that has ended.
+    let circuits = if pending.everything {
+        network.circuits.all()
+    } else {
+        let depending = |record| network.circuits.depending_on(record);
+        pending.some.iter().flat_map(depending).collect()
+    };
     for circuit in circuits {
         let Some((problem, router)) = pass.of_circuit(&circuit)? else {
             continue;
         };
-        let closed = RequestFailure::access_denied("session closed");
-        let is_told = network
-            .routers
-            .find(&router)
-            .is_some_and(|router| router.fail(&circuit.id, &closed));
+        // An SDK here is told at once. Over links the circuit itself ends below: the router at the
+        // other end may not read.
+        if let Some(router) = network.routers.find(&router) {
+            router.fail(
+                &circuit.id,
+                &RequestFailure::access_denied("session closed"),
+            );
+        }
         match problem {
-            _ if is_told => {}
+            // The end at a router here may have ended it.
+            _ if network.circuits.find(&circuit.id).is_none() => {}
             Problem::Gone => soon.push(circuit),
             Problem::Denied(failure) => network.end_circuit(&circuit, true, &failure.text),
         }

@@ -111,5 +111,5 @@ fn trigger(event: &Event) -> Option<ReviewTrigger> {
         AuthPolicy::KIND,
     ];
     let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
-    (is(EdgeRouter::KIND) || is_changed_policy).then_some(ReviewTrigger::Everything)
+    (is(EdgeRouter::KIND) && has_old || is_changed_policy).then_some(ReviewTrigger::Everything)
 }

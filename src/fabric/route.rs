@@ -129,6 +129,21 @@ impl Network {
         tracing::debug!(circuit = %circuit.id, router = %circuit.router, reason = failure.text, "circuit ended");
     }
 
+    /// Ends a circuit on behalf of an administrator. An end in this process is told by the words of
+    /// `failure`, and gets what was sent before.
+    pub(crate) fn close_circuit(&self, circuit: &Arc<Circuit>, failure: &RequestFailure) {
+        let host = circuit.host();
+        let ends = [
+            Some(circuit.router.as_str()),
+            host.as_ref().map(|host| host.hosted.router.as_str()),
+        ];
+        let is_told = ends.into_iter().flatten().any(|router| {
+            let router = self.routers.find(router);
+            router.is_some_and(|router| router.fail(&circuit.id, failure))
+        });
+        self.fail_circuit(circuit, !is_told, failure);
+    }
+
     /// Ends a circuit because its end at a router was closed there, after its queued data was
     /// delivered. Ignored if the circuit has no end at the router.
     pub(crate) fn end_closed(&self, circuit: &str, router: &str) {

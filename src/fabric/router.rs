@@ -26,7 +26,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// A router. Its functions do not wait.
+/// A router. Only [`Router::connect`] waits.
 pub(crate) trait Router: Send + Sync {
     /// As a node of paths.
     fn as_node(&self) -> Node;
@@ -45,8 +45,8 @@ pub(crate) trait Router: Send + Sync {
     /// says why, if both ends are at this router.
     fn unroute(&self, circuit: &str, now: bool, failure: &RequestFailure);
 
-    /// Ends its end of a circuit, and tells it why. Returns false if it has none, or is in another
-    /// process.
+    /// Tells its end of a circuit why it ends, and ends it. Over links the other end learns of it
+    /// after the data before it. Returns false if it has none, or is in another process.
     fn fail(&self, circuit: &str, failure: &RequestFailure) -> bool;
 
     /// Ends a terminator whose host has lost the right, and tells the host. Returns false if the
@@ -61,6 +61,9 @@ pub(crate) trait Router: Send + Sync {
 
     /// Closes a link that is no longer used.
     fn close_link(&self, link: &ReportedLink);
+
+    /// Closes its links of a router that may no longer connect. Others close them by themselves.
+    fn close_links_of(&self, router: &str);
 
     /// Whether it is known to have accepted a link.
     fn has_accepted(&self, link: &ReportedLink) -> bool;

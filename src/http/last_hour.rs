@@ -114,7 +114,6 @@ impl LastHour {
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
             remote_routers_client_bytes_per_second: remote.from_clients,
             remote_routers_host_bytes_per_second: remote.from_hosts,
-            // A circuit over the built-in router and others is one of the control channel.
             circuits: self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),

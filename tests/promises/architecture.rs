@@ -352,47 +352,6 @@ fn files_without_a_word(sources: &Sources) -> Vec<String> {
         .collect()
 }
 
-/// The most words that the name of a test may have.
-const MOST_WORDS: usize = 6;
-
-/// Tests whose names are too long for a reader to find them.
-fn long_names_of_tests(sources: &Sources) -> Vec<String> {
-    let mut long = Vec::new();
-    for (file, text) in sources {
-        for attributed in text.split("test]\n").skip(1) {
-            // Further attributes may stand between the first one and the function.
-            let lines = attributed
-                .lines()
-                .map(str::trim)
-                .find(|line| line.starts_with("fn ") || line.starts_with("async fn "));
-            let name = lines
-                .and_then(|line| line.split_once("fn "))
-                .and_then(|(_, rest)| word(rest))
-                .unwrap_or_default();
-            if name.split('_').count() > MOST_WORDS {
-                long.push(format!(
-                    "{}: {name} has more than {MOST_WORDS} words",
-                    file.display()
-                ));
-            }
-        }
-    }
-    long
-}
-
-#[test]
-fn test_names_have_six_words() {
-    let all = ["src", "crates", "tests", "benches"].map(below).concat();
-    assert!(all.len() > sources().len() + 50, "tests are among them");
-    let long = long_names_of_tests(&all);
-    assert!(long.is_empty(), "{long:#?}");
-    let fault = [(
-        PathBuf::from("new.rs"),
-        "#[tokio::test]\n#[ignore]\nasync fn one_two_three_four_five_six_seven() {}".to_owned(),
-    )];
-    assert_eq!(long_names_of_tests(&fault).len(), 1);
-}
-
 /// A claim over sources: what contradicts it.
 type Claim = fn(&Sources) -> Vec<String>;
 

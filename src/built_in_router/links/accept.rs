@@ -21,14 +21,12 @@ use super::{
     relay,
 };
 use crate::{
-    built_in_router::{
-        core::RouterCore,
-        hello::ChannelPeer,
+    built_in_router::{core::RouterCore, send_queue::SendQueue, writer},
+    fabric::{
+        ChannelPeer,
         read::{self, Stop, UNCOUNTED},
-        send_queue::SendQueue,
-        writer,
+        strip_on_link,
     },
-    fabric::strip_on_link,
     logging::may_log,
 };
 

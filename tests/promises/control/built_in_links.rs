@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use tokio::io::AsyncWriteExt;
+use tokio::{io::AsyncWriteExt, time::timeout};
 use wire::{
     control::{
         content,
@@ -236,6 +236,51 @@ fn reconnected_router_is_told_too() {
                 .circuit_id,
             route.circuit_id
         );
+    });
+}
+
+#[test]
+fn a_lost_right_ends_a_circuit_over_a_link_whose_router_acknowledges_nothing() {
+    run(async {
+        let mut linked = Linked::new().await;
+        linked.host_there().await;
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
+        let mut client = client.unwrap();
+        client.send(b"ping").await;
+        linked
+            .scene
+            .server
+            .admin
+            .delete(&format!("/service-policies/{}", linked.scene.dial))
+            .expect(200);
+        assert!(matches!(client.next().await, Event::Closed(_)));
+        // Far less than what an end waits for acknowledgements.
+        let unroute = linked.router.receive::<fabric::Unroute>(content::UNROUTE);
+        let unroute = timeout(Duration::from_secs(10), unroute).await.unwrap();
+        assert_eq!((unroute.circuit_id, unroute.now), (route.circuit_id, true));
+    });
+}
+
+#[test]
+fn a_client_is_told_that_an_administrator_ended_its_circuit_over_a_link() {
+    run(async {
+        let mut linked = Linked::new().await;
+        linked.host_there().await;
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
+        let mut client = client.unwrap();
+        linked
+            .scene
+            .server
+            .admin
+            .at(Base::Overkeep)
+            .delete(&format!("/circuits/{}", route.circuit_id))
+            .expect(200);
+        let ended = client.ended().await;
+        assert_eq!(ended.text, "an administrator ended the circuit");
+        let unroute = linked.router.receive::<fabric::Unroute>(content::UNROUTE);
+        assert_eq!(unroute.await.circuit_id, route.circuit_id);
     });
 }
 
