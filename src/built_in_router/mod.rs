@@ -63,7 +63,7 @@ pub use self::counters::TrafficInfo;
 use self::{circuit::Circuit, core::RouterCore, member::Member};
 use crate::{
     entity::TypedLookup,
-    fabric::{ChannelInfo, ChannelPeer, CircuitInfo, Network, RequestFailure},
+    fabric::{ChannelInfo, ChannelPeer, CircuitInfo, Network},
     priority::lower_priority,
     store::CommitFeed,
 };
@@ -201,21 +201,6 @@ impl Router {
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
         let core = self.core()?;
         shown(core, core.registry.circuit(id)?.as_ref())
-    }
-
-    /// Ends a circuit at both ends. Returns whether it existed.
-    pub fn close_circuit(&self, id: &str) -> bool {
-        let Some((core, circuit)) = self
-            .core()
-            .and_then(|core| Some((core, core.registry.circuit(id)?)))
-        else {
-            return false;
-        };
-        core.fail_circuit(
-            &circuit,
-            &RequestFailure::internal("an administrator ended the circuit"),
-        );
-        true
     }
 
     /// An open channel.

@@ -248,12 +248,13 @@ fn a_lost_right_ends_a_circuit_over_a_link_whose_router_acknowledges_nothing() {
         let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
         let mut client = client.unwrap();
         client.send(b"ping").await;
-        linked
-            .scene
-            .server
-            .admin
-            .delete(&format!("/service-policies/{}", linked.scene.dial))
-            .expect(200);
+        // The session is deleted alone, so that there is one review.
+        let admin = &linked.scene.server.admin;
+        let sessions = admin.get("/sessions").expect(200);
+        let mut sessions = sessions.data().as_array().unwrap().iter();
+        let dialed = sessions.find(|session| session["type"] == "Dial").unwrap();
+        let id = dialed["id"].as_str().unwrap();
+        admin.delete(&format!("/sessions/{id}")).expect(200);
         assert!(matches!(client.next().await, Event::Closed(_)));
         // Far less than what an end waits for acknowledgements.
         let unroute = linked.router.receive::<fabric::Unroute>(content::UNROUTE);
