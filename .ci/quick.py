@@ -20,7 +20,7 @@ TESTED_BY = {
     "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals"],
     "entity": ["kinds", "crud", "upgrades"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
-    "online": ["control::seen"], "page": ["page"], "schema": ["contract"],
+    "online": ["control::seen"], "page": ["page"], "schema": ["contract"], "store": ["store"],
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],

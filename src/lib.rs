@@ -45,13 +45,12 @@ mod jobs;
 mod listener;
 mod logging;
 mod maintenance;
-mod online;
 mod posture;
 mod priority;
-mod store;
 pub mod testing;
 
 use model::{clock, config, entity, error, hidden_text, metrics, outbound, schema};
+use store::{self, online};
 
 /// The program: runs the command of this process.
 pub fn main() -> std::process::ExitCode {

@@ -73,7 +73,7 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Log {
-    /// A level, or the filter syntax of tracing-subscriber: `info,overkeep::store=debug`.
+    /// A level, or the filter syntax of tracing-subscriber: `info,overkeep_store=debug`.
     pub level: String,
     pub format: Format,
 }

@@ -411,7 +411,7 @@ fn filter_problem(filter: &str) -> Option<String> {
         .find(|part| plain && !level(part.rsplit('=').next().unwrap_or_default()));
     if let Some(part) = wrong {
         return Some(format!(
-            "{part:?} is neither {} nor a filter such as info,overkeep::store=debug",
+            "{part:?} is neither {} nor a filter such as info,overkeep_store=debug",
             LEVELS.join(", ")
         ));
     }

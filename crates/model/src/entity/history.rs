@@ -1,8 +1,9 @@
 //! The history: what happened to which record, and who did it.
 //!
 //! Here: the content of its rows, and the names that filter them. What is logged of a kind is
-//! [`Logged`] (`logged.rs`). Not here: how rows are stored and chained (`store/history/log.rs`).
-//! Invariant: no row contains a secret; a kind names its secrets in [`Entity::LOGGED`].
+//! [`Logged`] (`logged.rs`). Not here: how rows are stored and chained
+//! (`crates/store/src/history/log.rs`). Invariant: no row contains a secret; a kind names its
+//! secrets in [`Entity::LOGGED`].
 
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
 //! Tombstones: marks that very many records of a kind are deleted, long before they are removed one
 //! by one.
 //!
-//! Not here: writing them and removing the records (`store/tx/tombstone.rs`). A kind names the
-//! values that tombstones are written for in [`Entity::ENDS_BY`]. Invariant: a record under a
-//! tombstone is not found, and neither are its dependents.
+//! Not here: writing them and removing the records (`crates/store/src/tx/tombstone.rs`). A kind
+//! names the values that tombstones are written for in [`Entity::ENDS_BY`]. Invariant: a record
+//! under a tombstone is not found, and neither are its dependents.
 
 use std::borrow::Cow;
 
