@@ -13,14 +13,14 @@ PRETTIER = "prettier@3.6.2"
 SCRIPTS = (".js", ".mjs", ".css")
 # Files of the root package that decide what its library is. Others, such as documents, are only read by tests.
 COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "controller.toml")
-# Integration tests have the name of their module. These modules have tests under other names, too.
+# Integration tests have the name of their module. These modules, of the root package and of crates, have tests under other names, too.
 TESTED_BY = {
     "admin_socket": ["command_line", "short_commands"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens"],
-    "built_in_router": ["router"], "change": ["crud", "conflicts", "preview"], "cli": ["command_line", "short_commands", "contexts"],
+    "built_in_router": ["router"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
     "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals"],
     "entity": ["kinds", "crud", "upgrades"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
-    "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"],
-    "online": ["control::seen"], "page": ["page"], "schema": ["contract"],
+    "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
+    "online": ["control::seen"], "page": ["page"], "schema": ["contract"], "store": ["store"],
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],
@@ -54,7 +54,7 @@ def owner(file, packages):
 
 
 def filters_of(file):
-    """The integration tests that belong to a file of the root package."""
+    """The integration tests of the root package that belong to a file. Of a crate, only those in the table: its own tests are with it."""
     path = pathlib.PurePosixPath(file)
     found = [test for start, tests in READ_BY.items() if file.startswith(start) for test in tests]
     if file.startswith("tests/promises/") and path.suffix == ".rs":
@@ -64,6 +64,8 @@ def filters_of(file):
     elif file.startswith("src/") and path.suffix == ".rs":
         modules = [part for part in path.with_suffix("").parts[1:] if part not in ("mod", "lib", "main", "testing")]
         found += modules + [test for module in modules for test in TESTED_BY.get(module, [])]
+    elif file.startswith("crates/") and path.parts[2:3] == ("src",) and path.suffix == ".rs":
+        found += [test for module in path.with_suffix("").parts[1:] for test in TESTED_BY.get(module, [])]
     elif file.startswith("src/"):
         found += ["page"] if "/page/" in file else ["contract"]
     return [f"{name}::" for name in found]
@@ -75,11 +77,11 @@ def plan(files, packages):
     changed, filters, is_root = set(), set(), False
     for file in files:
         package = owner(file, packages)
-        if package is not root:
-            changed.add(package.name)
-            continue
-        is_root |= file.startswith(COMPILED)
         filters.update(filters_of(file))
+        if package is root:
+            is_root |= file.startswith(COMPILED)
+        else:
+            changed.add(package.name)
     # Everything depends on these.
     if {"Cargo.lock", "Cargo.toml", "rust-toolchain.toml"} & set(files):
         changed.update(package.name for package in packages if package is not root)
@@ -126,7 +128,7 @@ def changed_files():
 def commands(chosen):
     """The checks, those that end soon first."""
     yield "format", ["cargo", "fmt", "--all", "--check"]
-    kinds = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "src/entity/kinds").glob("*.rs"))
+    kinds = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "crates/model/src/entity/kinds").glob("*.rs"))
     if kinds:
         yield "format of kinds", ["rustfmt", "--check", "--edition", "2024", *kinds]
     scripts = [file for file in chosen.scripts if (ROOT / file).exists()]

@@ -29,6 +29,11 @@ class Changes(unittest.TestCase):
         self.assertTrue(chosen.root)
         self.assertEqual(chosen.filters, [])
 
+    def test_the_program_tests_a_crate_too(self):
+        chosen = plan(["crates/model/src/entity/kinds/mfa.rs", "crates/model/src/schema.rs"], WORKSPACE)
+        self.assertEqual((chosen.packages, chosen.root), (["overkeep-model", "overkeep-store"], True))
+        self.assertEqual(chosen.filters, ["contract::", "crud::", "kinds::", "upgrades::"])
+
     def test_a_crate_that_nobody_uses_is_alone(self):
         chosen = plan(["crates/wire/Cargo.toml"], WORKSPACE)
         self.assertEqual((chosen.packages, chosen.root), (["overkeep-wire"], False))

@@ -33,31 +33,24 @@ mod authentication;
 mod built_in_router;
 mod change;
 mod cli;
-mod clock;
-mod config;
 mod control_channel;
 mod controller;
 mod enrollment;
-mod entity;
-mod error;
 mod expiring;
 mod explain;
 mod fabric;
-mod hidden_text;
 mod hosting;
 mod http;
 mod jobs;
 mod listener;
 mod logging;
 mod maintenance;
-mod metrics;
-mod online;
-mod outbound;
 mod posture;
 mod priority;
-mod schema;
-mod store;
 pub mod testing;
+
+use model::{clock, config, entity, error, hidden_text, metrics, outbound, schema};
+use store::{self, online};
 
 /// The program: runs the command of this process.
 pub fn main() -> std::process::ExitCode {

@@ -139,6 +139,14 @@ impl Network {
         for (number, router) in self.routers.iter().enumerate() {
             router.link(&self.neighbours(number)).await;
         }
+        // The router at the other end confirms a link by its own report.
+        for (number, router) in self.routers.iter().enumerate() {
+            for (id, other) in self.neighbours(number) {
+                let other = self.routers.iter().find(|router| router.id == other);
+                let other = other.expect("a router");
+                other.link(&[(id, router.id.as_str())]).await;
+            }
+        }
     }
 
     /// Opens a circuit from a router to the service at the next one.

@@ -147,7 +147,7 @@ impl Change<'_, '_> {
 
     /// Deletes the records of a kind with this value of an indexed field or reference, and their
     /// dependents. For a kind that can have very many of them, a tombstone is written and they are
-    /// removed later (`store/tx/tombstone.rs`).
+    /// removed later (`crates/store/src/tx/tombstone.rs`).
     ///
     /// # Errors
     /// As in [`Change::delete`].

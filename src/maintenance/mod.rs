@@ -1,7 +1,7 @@
 //! Work on the file as a whole: snapshot, check, repair, restore.
 //!
 //! Here: that work while the controller runs. [`offline`] does it on a file that no controller has
-//! open; [`Schedule`] and [`Scrub`] run by themselves. Not here: the work itself (`store/`). Start
+//! open; [`Schedule`] and [`Scrub`] run by themselves. Not here: the work itself (`store`). Start
 //! at [`Maintenance`]. Invariants: only one check or repair at a time, and one snapshot; nothing is
 //! repaired before the file was copied.
 

@@ -1,10 +1,10 @@
 //! The proof of a snapshot: the file is complete, as its manifest says, and what it holds is sound.
 //!
-//! The proof consists of the sum over all rows (`store/file/manifest.rs`) and the checks of every
-//! record and index (`store/integrity/`) and of keys and certificates (`file_check.rs`). A restore
-//! begins with the proof. Not here: the comparison of a copy with its original when it is made
-//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy
-//! (`controller/drill.rs`).
+//! The proof consists of the sum over all rows (`crates/store/src/file/manifest.rs`) and the checks
+//! of every record and index (`crates/store/src/integrity/`) and of keys and certificates
+//! (`file_check.rs`). A restore begins with the proof. Not here: the comparison of a copy with its
+//! original when it is made (`crates/store/src/file/snapshot.rs`), and the start of a controller on
+//! a restored copy (`controller/drill.rs`).
 
 use std::path::Path;
 

@@ -221,21 +221,17 @@ impl IdentityPosture {
     }
 }
 
-impl Process {
-    fn bytes(&self) -> usize {
-        self.hash.len() + self.signers.iter().map(String::len).sum::<usize>()
-    }
-}
-
-impl<T: PartialEq> Answered<T> {
-    /// Notes whose answers change if this one replaces another. The time alone is no change:
-    /// clients may repeat an answer every few seconds.
-    fn note_change(&self, before: &Self, changed: &mut ChangedSessions) {
-        if (&self.check, &self.what, &self.session)
-            != (&before.check, &before.what, &before.session)
-        {
-            changed.extend([before.session.clone(), self.session.clone()]);
-        }
+/// Notes whose answers change if an answer replaces another. The time alone is no change: clients
+/// may repeat an answer every few seconds.
+fn note_change<T: PartialEq>(
+    answer: &Answered<T>,
+    before: &Answered<T>,
+    changed: &mut ChangedSessions,
+) {
+    if (&answer.check, &answer.what, &answer.session)
+        != (&before.check, &before.what, &before.session)
+    {
+        changed.extend([before.session.clone(), answer.session.clone()]);
     }
 }
 
@@ -246,7 +242,7 @@ fn put<T: PartialEq>(
     changed: &mut ChangedSessions,
 ) {
     match slot {
-        Some(before) => answer.note_change(before, changed),
+        Some(before) => note_change(&answer, before, changed),
         None => drop(changed.insert(answer.session.clone())),
     }
     *slot = Some(answer);
@@ -264,7 +260,7 @@ fn keep<T: PartialEq>(
 ) {
     match answers.iter_mut().find(|other| is_same(other, &answer)) {
         Some(other) => {
-            answer.note_change(other, changed);
+            note_change(&answer, other, changed);
             *other = answer;
         }
         None => {

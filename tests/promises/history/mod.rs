@@ -46,7 +46,7 @@ fn written(file: &Path) -> Vec<String> {
         let text = decompress_with_dict(
             block,
             length as usize,
-            include_bytes!("../../../src/store/history/words.txt"),
+            include_bytes!("../../../crates/store/src/history/words.txt"),
         )
         .unwrap();
         String::from_utf8(text).unwrap()

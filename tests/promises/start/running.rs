@@ -131,7 +131,7 @@ fn anonymous_input_logs_no_alarm() {
     ];
     for (level, shows) in [
         ("info", false),
-        ("info,overkeep::store=debug", false),
+        ("info,overkeep_store=debug", false),
         ("debug", true),
         ("info,actix_http=warn", true),
     ] {

@@ -1,6 +1,6 @@
 // The templates of the page. Every text and every label of an element passes through here: a character that cannot be seen, or that changes the
-// direction of text, is shown as an escape, so that a name never looks like another one. src/hidden_text.rs has the same characters.
-// What a person edits or copies, and what scripts compare, is not changed.
+// direction of text, is shown as an escape, so that a name never looks like another one. crates/model/src/hidden_text.rs has the same
+// characters. What a person edits or copies, and what scripts compare, is not changed.
 
 import { h, html as plain } from "./vendor/htm-preact.js";
 

@@ -1,0 +1,538 @@
+//! The history: what happened to which record, and who did it.
+//!
+//! Here: the content of its rows, and the names that filter them. What is logged of a kind is
+//! [`Logged`] (`logged.rs`). Not here: how rows are stored and chained
+//! (`crates/store/src/history/log.rs`). Invariant: no row contains a secret; a kind names its
+//! secrets in [`Entity::LOGGED`].
+
+use std::borrow::Cow;
+
+use query::{FilterTarget, Symbol, Type, Value, Vocabulary};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::{
+    access_change::{AccessChange, Named, PairCount},
+    entity_trait::Entity,
+    identity::Identity,
+    logged::{Action, Logged},
+    record::{Id, Record},
+};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
+
+/// Replaces a secret, so that a row still shows that it changed.
+pub const SECRET: &str = "(secret)";
+
+/// The author of a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HistoryAuthor")]
+pub struct Author {
+    /// The kind of author.
+    pub who: Who,
+    /// The id of the identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The name of the identity at the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The id of the API session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The name of the API token, if the request carried one. `session` is its id then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The address that the request came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Whether it is a client that has no right to change anything but what is its own. Rows do not
+    /// show it; it chooses their class.
+    #[serde(skip)]
+    pub is_client: bool,
+}
+
+/// The kinds of authors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HistoryWho")]
+pub enum Who {
+    /// The controller itself.
+    #[default]
+    System,
+    /// A command on the host.
+    Local,
+    /// An identity that has logged in, or is logging in.
+    Identity,
+    /// A request without log-in.
+    Anonymous,
+    /// More than one author, whose changes are combined in one row.
+    Several,
+}
+
+impl Who {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Local => "local",
+            Self::Identity => "identity",
+            Self::Anonymous => "anonymous",
+            Self::Several => "several",
+        }
+    }
+}
+
+impl Author {
+    /// A command on the host.
+    pub fn local() -> Self {
+        Self {
+            who: Who::Local,
+            ..Self::default()
+        }
+    }
+
+    /// More than one author.
+    pub fn several() -> Self {
+        Self {
+            who: Who::Several,
+            ..Self::default()
+        }
+    }
+
+    /// A request whose author is not known yet.
+    pub fn remote(address: Option<String>) -> Self {
+        Self {
+            who: Who::Anonymous,
+            address,
+            ..Self::default()
+        }
+    }
+
+    /// The same author, as a client that changes what is its own.
+    pub fn into_client(self) -> Self {
+        Self {
+            is_client: true,
+            ..self
+        }
+    }
+
+    /// The same author, now known as this identity; with its name, if that is known.
+    pub fn known_as(self, identity: &Id<Identity>, name: Option<&str>) -> Self {
+        Self {
+            who: Who::Identity,
+            identity: Some(identity.to_string()),
+            name: name.map(str::to_owned),
+            ..self
+        }
+    }
+}
+
+/// An action without author and time.
+#[derive(Debug, Clone)]
+pub struct HistoryEntry {
+    pub action: Action,
+    /// The kind's name.
+    pub kind: &'static str,
+    pub id: String,
+    pub name: Option<String>,
+    pub before: Option<Map<String, Json>>,
+    pub after: Option<Map<String, Json>>,
+    pub access: Option<Box<AccessChange>>,
+}
+
+/// What log-ins have in common that are counted together: a client may repeat them as often as it
+/// likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VisitKey<'v> {
+    /// Whether it is the end of a session.
+    pub goes: bool,
+    pub identity: &'v str,
+    pub(crate) authenticator: &'v str,
+    pub(crate) address: &'v str,
+}
+
+impl HistoryEntry {
+    /// What this log-in has in common with others; also of a log-out, unless somebody else ended
+    /// the session. `None` for other actions.
+    pub fn visit(&self, by: &Author) -> Option<VisitKey<'_>> {
+        let (goes, members) = match self.action {
+            Action::Login => (false, self.after.as_ref()?),
+            Action::Logout if by.who == Who::System || by.session.as_ref() == Some(&self.id) => {
+                (true, self.before.as_ref()?)
+            }
+            _ => return None,
+        };
+        let text = |member: &str| {
+            members
+                .get(member)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        };
+        Some(VisitKey {
+            goes,
+            identity: text("identityId"),
+            authenticator: text("authenticatorId"),
+            address: text("ipAddress"),
+        })
+    }
+
+    /// Removes from the row of a log-in or log-out which credential and which address it was.
+    pub fn forget_visitor(&mut self) {
+        for members in [&mut self.before, &mut self.after].into_iter().flatten() {
+            members.retain(|member, _| member == "identityId");
+        }
+    }
+
+    /// An action on a record of kind `E` without further details.
+    pub fn to<E: Entity>(action: Action, id: &str) -> Self {
+        Self {
+            action,
+            kind: E::KIND.name,
+            id: id.into(),
+            name: None,
+            before: None,
+            after: None,
+            access: None,
+        }
+    }
+
+    /// The change of a record from `old` to `new`, one of which may be absent. `None` if the change
+    /// is not logged.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if a member has no JSON form, which is a defect.
+    pub fn of<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<Option<Self>> {
+        let Some(record) = new.or(old) else {
+            return Ok(None);
+        };
+        let (action, [before, after]) = match (&E::LOGGED, old, new) {
+            (Logged::Nothing, ..) | (Logged::Visits { .. }, Some(_), Some(_)) => return Ok(None),
+            (Logged::Visits { comes, shown, .. }, None, _) => (
+                *comes,
+                [None, new.map(|new| visible(new, shown)).transpose()?],
+            ),
+            (Logged::Visits { goes, shown, .. }, Some(old), None) => {
+                (*goes, [Some(visible(old, shown)?), None])
+            }
+            (Logged::Changes { secret, quiet }, ..) => {
+                let Some(sides) = difference(old, new, secret, quiet)? else {
+                    return Ok(None);
+                };
+                (
+                    if old.is_none() {
+                        Action::Create
+                    } else if new.is_none() {
+                        Action::Delete
+                    } else {
+                        Action::Update
+                    },
+                    sides,
+                )
+            }
+        };
+        Ok(Some(Self {
+            action,
+            kind: E::KIND.name,
+            id: record.id.to_string(),
+            name: name(record),
+            before,
+            after,
+            access: None,
+        }))
+    }
+}
+
+fn name<E: Entity>(record: &Record<E>) -> Option<String> {
+    let field = E::FIELDS.iter().find(|field| field.name == "name")?;
+    if let Value::Text(name) = (field.value)(record) {
+        Some(name.into_owned())
+    } else {
+        None
+    }
+}
+
+/// All members of a record.
+fn members<E: Entity>(record: &Record<E>) -> Result<Map<String, Json>> {
+    let unreadable =
+        |e: serde_json::Error| Error::Internal(format!("a {} as JSON: {e}", E::KIND.name));
+    let mut all = Map::new();
+    for part in [
+        serde_json::to_value(&record.spec),
+        serde_json::to_value(&record.state),
+    ] {
+        if let Json::Object(part) = part.map_err(unreadable)? {
+            all.extend(part);
+        }
+    }
+    if !record.tags.0.is_empty() {
+        all.insert("tags".into(), Json::Object(record.tags.0.clone()));
+    }
+    Ok(all)
+}
+
+fn visible<E: Entity>(record: &Record<E>, shown: &[&str]) -> Result<Map<String, Json>> {
+    let mut all = members(record)?;
+    all.retain(|member, _| shown.contains(&member.as_str()));
+    Ok(all)
+}
+
+type BeforeAfter = [Option<Map<String, Json>>; 2];
+
+/// The members that differ, before and after. `None` if no logged member differs.
+fn difference<E: Entity>(
+    old: Option<&Record<E>>,
+    new: Option<&Record<E>>,
+    secret: &[&str],
+    quiet: &[&str],
+) -> Result<Option<BeforeAfter>> {
+    let side = |record: Option<&Record<E>>| -> Result<Option<Map<String, Json>>> {
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        let mut all = members(record)?;
+        all.retain(|member, _| !quiet.contains(&member.as_str()));
+        Ok(Some(all))
+    };
+    let mut sides = [side(old)?, side(new)?];
+    match &mut sides {
+        [Some(before), Some(after)] => {
+            before.retain(|member, was| {
+                let same = after.get(member) == Some(was);
+                if same {
+                    after.shift_remove(member);
+                }
+                !same
+            });
+            if before.is_empty() && after.is_empty() {
+                return Ok(None);
+            }
+        }
+        alone => alone
+            .iter_mut()
+            .flatten()
+            .for_each(|members| members.retain(|_, value| !is_empty(value))),
+    }
+    Ok(Some(
+        sides.map(|side| side.map(|members| without(members, secret))),
+    ))
+}
+
+/// Whether a member has no value.
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(members) => members.is_empty(),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
+}
+
+fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
+    let mut whole = Json::Object(members);
+    for pointer in secret {
+        if let Some(place) = whole.pointer_mut(pointer) {
+            *place = SECRET.into();
+        }
+    }
+    if let Json::Object(members) = whole {
+        members
+    } else {
+        Map::new()
+    }
+}
+
+/// A row of the history.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HistoryEntry")]
+pub struct HistoryRow {
+    /// One more than that of the previous row.
+    pub sequence: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who did it.
+    pub by: Author,
+    /// What was done.
+    pub action: Action,
+    /// The kind of record that it was done to, such as `servicePolicy`.
+    pub kind: Cow<'static, str>,
+    pub id: String,
+    /// The name of the record at the time, if its kind has names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The changed members before the change; if the record was deleted, all that had a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Map<String, Json>>,
+    /// The changed members after the change; if the record was created, all that have a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Map<String, Json>>,
+    /// The access that changes gave and took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Box<AccessChange>>,
+    /// The sequence of the first row of the change that this row belongs to or reports on, if that
+    /// is not this row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<u64>,
+    /// SHA-256 over this row, the hash of the row before in its class and the last row of the other
+    /// class, in hexadecimal. It is stored beside the row's JSON text, not in it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hash: String,
+}
+
+impl HistoryRow {
+    /// A row about an action that is part of a change, without its hash yet.
+    pub fn new(sequence: u64, at: Timestamp, by: Author, entry: HistoryEntry, change: u64) -> Self {
+        let HistoryEntry {
+            action,
+            kind,
+            id,
+            name,
+            before,
+            after,
+            access,
+        } = entry;
+        let change = (change != sequence).then_some(change);
+        Self {
+            sequence,
+            at,
+            by,
+            action,
+            kind: kind.into(),
+            id,
+            name,
+            before,
+            after,
+            access,
+            change,
+            hash: String::new(),
+        }
+    }
+
+    /// The sequence of the first row of the change that this row belongs to.
+    pub fn change(&self) -> u64 {
+        self.change.unwrap_or(self.sequence)
+    }
+
+    fn of_access<'r>(&'r self, value: fn(&'r AccessChange) -> Value<'r>) -> Value<'r> {
+        self.access.as_deref().map_or(Value::Null, value)
+    }
+}
+
+/// A filter name: its type, and its value in a row.
+type Word = (&'static str, Type, for<'r> fn(&'r HistoryRow) -> Value<'r>);
+
+/// The names that a filter over the history may use.
+const FILTER_NAMES: [Word; 28] = [
+    ("sequence", Type::Number, |row| number(row.sequence)),
+    ("at", Type::Date, |row| Value::Date(row.at.millis())),
+    ("by.who", Type::Text, |row| row.by.who.as_str().into()),
+    ("by.identity", Type::Text, |row| {
+        row.by.identity.as_ref().into()
+    }),
+    ("by.name", Type::Text, |row| row.by.name.as_ref().into()),
+    ("by.session", Type::Text, |row| {
+        row.by.session.as_ref().into()
+    }),
+    ("by.token", Type::Text, |row| row.by.token.as_ref().into()),
+    ("by.address", Type::Text, |row| {
+        row.by.address.as_ref().into()
+    }),
+    ("action", Type::Text, |row| row.action.as_str().into()),
+    ("kind", Type::Text, |row| row.kind.as_ref().into()),
+    ("id", Type::Text, |row| row.id.as_str().into()),
+    ("name", Type::Text, |row| row.name.as_ref().into()),
+    ("change", Type::Number, |row| number(row.change())),
+    ("access.first", Type::Number, |row| {
+        row.of_access(|access| number(access.first))
+    }),
+    ("access.last", Type::Number, |row| {
+        row.of_access(|access| number(access.last))
+    }),
+    ("access.changes", Type::Number, |row| {
+        row.of_access(|access| number(access.changes))
+    }),
+    ("access.gained.dial", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.dial))
+    }),
+    ("access.gained.bind", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.bind))
+    }),
+    ("access.gained.identityRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.identity_routers))
+    }),
+    ("access.gained.serviceRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.gained.service_routers))
+    }),
+    ("access.gained.who", Type::Set, |row| {
+        row.of_access(|access| access.gained.who())
+    }),
+    ("access.gained.what", Type::Set, |row| {
+        row.of_access(|access| access.gained.what())
+    }),
+    ("access.lost.dial", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.dial))
+    }),
+    ("access.lost.bind", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.bind))
+    }),
+    ("access.lost.identityRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.identity_routers))
+    }),
+    ("access.lost.serviceRouters", Type::Number, |row| {
+        row.of_access(|access| pairs(&access.lost.service_routers))
+    }),
+    ("access.lost.who", Type::Set, |row| {
+        row.of_access(|access| access.lost.who())
+    }),
+    ("access.lost.what", Type::Set, |row| {
+        row.of_access(|access| access.lost.what())
+    }),
+];
+
+fn number(number: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn pairs(count: &Option<PairCount<Named>>) -> Value<'static> {
+    number(count.as_ref().map_or(0, |count| count.pairs))
+}
+
+/// The vocabulary of the history.
+pub struct HistoryWords;
+
+impl HistoryWords {
+    /// Every name.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FILTER_NAMES.iter().map(|(name, ..)| *name)
+    }
+
+    /// Whether a symbol is the sequence, the only sort key of the history.
+    pub fn is_sequence(symbol: &Symbol) -> bool {
+        symbol.field == 0
+    }
+}
+
+impl Vocabulary for HistoryWords {
+    fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
+        let field = FILTER_NAMES.iter().position(|(known, ..)| *known == name)?;
+        FILTER_NAMES
+            .get(field)
+            .map(|(_, of, _)| (Symbol { field, path: None }, *of))
+    }
+
+    fn linked(&self, _: &Symbol) -> Option<&dyn Vocabulary> {
+        None
+    }
+}
+
+impl FilterTarget for HistoryRow {
+    fn value(&self, symbol: &Symbol) -> Value<'_> {
+        FILTER_NAMES
+            .get(symbol.field)
+            .map_or(Value::Null, |(_, _, value)| value(self))
+    }
+
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}
+}
