@@ -24,7 +24,7 @@ TESTED_BY = {
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],
-           "schema/": ["contract", "network_document"], "examples/packaging/": ["documentation"], "examples/backup/": ["backup_script"],
+           "schema/": ["contract", "network_document"], "examples/packaging/": ["documentation"], "examples/backup.sh": ["backup_script"],
            ".ci/": ["tiers"]}
 
 

@@ -181,6 +181,16 @@ impl RouterCore {
         from: Option<CircuitSide>,
         last: impl Fn(u32) -> Frame,
     ) {
+        self.close_circuit(circuit, from, "an end has closed it", last);
+    }
+
+    fn close_circuit(
+        &self,
+        circuit: &Arc<Circuit>,
+        from: Option<CircuitSide>,
+        reason: &str,
+        last: impl Fn(u32) -> Frame,
+    ) {
         let Some(was_pending) = circuit.close() else {
             return;
         };
@@ -214,16 +224,14 @@ impl RouterCore {
         }
         // Over other routers it ends with its endpoint, which still tells them.
         if let Some(known) = circuit.known().filter(|_| !circuit.is_over_routers()) {
-            self.network
-                .end_circuit(known, false, "an end has closed it");
+            self.network.end_circuit(known, false, reason);
         }
-        tracing::debug!(circuit = %circuit.id, "circuit ended");
         self.ended.notify_waiters();
     }
 
     /// Ends a circuit and tells both ends why.
     pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &RequestFailure) {
-        self.end_circuit(circuit, None, |connection| {
+        self.close_circuit(circuit, None, &failure.text, |connection| {
             message::closed(connection, failure)
         });
     }

@@ -387,7 +387,7 @@ def circuit_is_ended(report, running, name):
     report.judge(name, ended)
 
 
-circuit_is_ended.settings = refused_binds.settings
+circuit_is_ended.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep::fabric=debug"}
 
 
 TESTS = {

@@ -3,14 +3,14 @@
 //! secrets, and the key derived from a passphrase.
 //!
 //! Not here: to whom a certificate belongs, which authority is trusted for what, where keys are
-//! stored, and response formats. Callers pass the time (unix seconds); nothing in this module reads
+//! stored, and response formats. Callers pass the time (unix seconds); nothing in this crate reads
 //! a clock.
 //!
 //! Start at [`Material::generate`] (the keys and certificates of a controller) and [`Authority`]
 //! (what issues certificates with them). [`Verification`] judges a certificate that a client
 //! presents; [`tls`] configures the handshake in which it is presented.
 //!
-//! Invariant: no type of this module prints a private key or the text of a certificate in `Debug`,
+//! Invariant: no type of this crate prints a private key or the text of a certificate in `Debug`,
 //! and foreign bytes give an [`Error`], never a panic.
 
 #![warn(unreachable_pub)]

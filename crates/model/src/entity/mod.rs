@@ -2,8 +2,8 @@
 //! references and its response format.
 //!
 //! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in
-//! `entity_trait.rs`, then `kinds/config.rs`, the smallest complete kind. Invariant: the facts of a
-//! kind are defined here and nowhere else.
+//! `entity_trait.rs`, then `kinds/config.rs`, a short kind. Invariant: the facts of a kind are
+//! defined here and nowhere else.
 
 mod access_change;
 mod amount;

@@ -1,5 +1,5 @@
 //! The list of kinds. A new kind is a file here, a line in this list, a row in a route table and a
-//! sample in the tests (docs/contributing.md, "A kind").
+//! sample in the tests (docs/contributing.md, "A kind of record").
 
 /// The list of kinds. It declares the file and the type of each, and `every_kind!`, which gives the
 /// list to another macro.
