@@ -224,8 +224,7 @@ pub(crate) async fn connect_here(
         // Its end may still be on the way to the network, which must not count it against the host.
         core.network
             .end_circuit(known, false, "an end has closed it");
-        let text = "the circuit has ended in the meantime";
-        RouteFailure::of_path(RequestFailure::access_denied(text))
+        RouteFailure::of_path(RequestFailure::circuit_ended())
     };
     let circuit = core.registry.circuit(&known.id).ok_or_else(ended)?;
     let binding = core
@@ -476,8 +475,7 @@ fn accept(
         None => !terminator.is_ended() && establish(),
     };
     if !is_open {
-        let text = "the circuit has ended in the meantime";
-        return Err(RequestFailure::access_denied(text));
+        return Err(RequestFailure::circuit_ended());
     }
     core.counters.circuits_opened.increment();
     let host_key = host_key.map(<[u8]>::to_vec);

@@ -286,20 +286,13 @@ async fn connect_here(
     grant: &Grant,
     (candidate, host): (&Candidate, &Arc<LiveTerminator>),
 ) -> Result<(), RouteFailure> {
-    let ended = || {
-        let text = "the circuit has ended in the meantime";
-        RouteFailure::of_path(RequestFailure::access_denied(text))
-    };
+    let ended = || RouteFailure::of_path(RequestFailure::circuit_ended());
     // From here on the end of the circuit reaches its router, also before the host has answered.
     let before = network
         .circuits
         .set_path(circuit, &candidate.path)
         .ok_or_else(ended)?;
-    before
-        .routers
-        .iter()
-        .filter(|router| !candidate.path.has_router(router))
-        .for_each(|router| network.unroute(circuit, router, true));
+    network.leave_path(circuit, &before, &candidate.path);
     let router = network.routers.find(&circuit.router).ok_or_else(ended)?;
     let dial = LocalDial {
         circuit,
@@ -368,9 +361,7 @@ fn accept(
         .circuits
         .establish(circuit, end, || (request.answer)(circuit, &opened))
     {
-        return Err(RequestFailure::access_denied(
-            "the circuit has ended in the meantime",
-        ));
+        return Err(RequestFailure::circuit_ended());
     }
     if !network.has_links_of(&candidate.path) {
         reroute::begin(network, vec![circuit.clone()], "its link was lost");

@@ -4,7 +4,7 @@
 //! (`session_authorizer.rs`), the circuit counted (`circuit_quota.rs`) and entered in the table of
 //! `circuits.rs`, a terminator chosen (`candidates.rs`, over `paths.rs` and `select.rs`), and the
 //! routers of the path told (`route.rs`, through the trait in `router.rs`). `reroute.rs` moves
-//! circuits whose path was lost.
+//! circuits whose path was lost, and `circuit_end.rs` ends them.
 //!
 //! Not here: channels of SDKs and the relay of data (`built_in_router/`), control channels and their
 //! messages (`control_channel/`), which both implement `Router`, and rights (`access/`, `posture/`).
@@ -13,6 +13,7 @@
 
 mod authorizing_record;
 mod candidates;
+mod circuit_end;
 mod circuit_quota;
 mod circuits;
 mod dial;

@@ -130,6 +130,11 @@ impl RequestFailure {
         Self::new(13, Retry::Never, text).with_reason(FailureReason::Instance)
     }
 
+    /// The circuit has ended while its host was dialed.
+    pub(crate) fn circuit_ended() -> Self {
+        Self::access_denied("the circuit has ended in the meantime")
+    }
+
     /// The right that a connection depends on has ended.
     pub(crate) fn access_denied(text: &str) -> Self {
         Self::new(14, Retry::StartOver, text)

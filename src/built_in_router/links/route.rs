@@ -136,7 +136,7 @@ async fn to_host(
         .find(&endpoint.circuit)
         .is_some_and(|known| Arc::ptr_eq(&known, endpoint));
     if !held {
-        let failure = RequestFailure::access_denied("the circuit has ended in the meantime");
+        let failure = RequestFailure::circuit_ended();
         core.fail_circuit(&circuit, &failure);
         return Err(refusal(failure));
     }
