@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use overkeep::testing::{clock::Clock, config::Span};
 use prost::Message;
 use wire::{
     control::{content, edge},
@@ -13,18 +14,26 @@ use super::{
     built_in_links::Linked,
     mock::{Enrolled, run},
 };
-use crate::router::sdk::Options;
+use crate::{
+    harness::TestServer,
+    router::{scene::Scene, sdk::Options},
+};
 
-/// More than a stop takes on a busy machine: half a second for circuits over routers, and a second
-/// for clients to close.
-const LONG: Duration = Duration::from_secs(3);
+/// More than a stop takes on a busy machine (half a second for circuits over routers, and a second
+/// for clients to close), and less than what would be waited for: circuits here, and peers that do
+/// not read.
+const LONG: Duration = Duration::from_secs(8);
 
 /// Programs of two routers keep their circuits open, and neither the routers nor the host read or
 /// close anything.
 #[test]
 fn routers_delay_no_stop() {
     run(async {
-        let mut linked = Linked::new().await;
+        let server = TestServer::with(Clock::system(), |config| {
+            config.router.enabled = true;
+            config.router.drain_timeout = Span::seconds(60);
+        });
+        let mut linked = Linked::on(Scene::on(server, false)).await;
         let mut listener = linked.scene.hosted(Options::GO).await;
         let (token, fingerprint) = (
             linked.scene.client.session(&linked.scene.service, "Dial"),
