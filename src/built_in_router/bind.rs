@@ -10,7 +10,8 @@ use wire::{
 
 use super::{
     binding::{BindRequest, Binding},
-    channel::{Channel, ConnectionEntry},
+    channel::Channel,
+    connections::{ConnectionEntry, Connections},
     core::RouterCore,
     message,
     requests::RequestGuard,
@@ -35,20 +36,30 @@ const MAX_SECRET: usize = 256;
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts the task that handles a Bind.
-pub(crate) fn bind(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn bind(core: &Arc<RouterCore>, connections: &Arc<Connections>, frame: Frame) {
+    let channel = &connections.channel;
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once
     // binds again at once.
     let Some(request) = core.requests.begin(channel, &frame) else {
         core.counters.binds_refused.increment();
-        return tracing::debug!(channel = channel.number, "too many binds at the same time");
+        return tracing::debug!(
+            channel = channel.login.number,
+            "too many binds at the same time"
+        );
     };
-    tokio::spawn(run(core.clone(), channel.clone(), frame, request));
+    tokio::spawn(run(core.clone(), connections.clone(), frame, request));
 }
 
-async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request: RequestGuard) {
+async fn run(
+    core: Arc<RouterCore>,
+    connections: Arc<Connections>,
+    frame: Frame,
+    request: RequestGuard,
+) {
+    let channel = &connections.channel;
     let connection = frame.u32(key::CONNECTION);
     let outcome = match connection {
-        Some(connection) => host(&core, &channel, &frame, connection).await,
+        Some(connection) => host(&core, &connections, &frame, connection).await,
         None => Err(RequestFailure::internal(
             "a Bind must carry a connection id",
         )),
@@ -77,7 +88,7 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request
             }
         }
         Err(failure) => {
-            tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind rejected");
+            tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, reason = %failure.text, "bind rejected");
             core.counters.binds_refused.increment();
             sleep(core.times.refusal).await;
             channel.send(message::refused(
@@ -86,8 +97,8 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request
                 &failure,
             ));
             drop(request);
-            let service = core.service_of(&channel, frame.body(), &failure);
-            core.note_refusal(BIND, &channel, service.as_ref(), &failure)
+            let service = core.service_of(channel, frame.body(), &failure);
+            core.note_refusal(BIND, channel, service.as_ref(), &failure)
                 .await;
         }
     }
@@ -95,10 +106,11 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request
 
 async fn host(
     core: &Arc<RouterCore>,
-    channel: &Arc<Channel>,
+    connections: &Connections,
     frame: &Frame,
     connection: u32,
 ) -> Result<(), RequestFailure> {
+    let channel = &connections.channel;
     if let Some(failure) = core.refusal() {
         return Err(failure);
     }
@@ -137,7 +149,7 @@ async fn host(
         instance,
         taken_over.as_ref(),
     );
-    if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
+    if !connections.enter(connection, ConnectionEntry::Binding(binding.clone())) {
         core.network
             .records
             .remove(EdgeRouter::BUILT_IN, taken_over);
@@ -171,7 +183,7 @@ async fn host(
             "access has ended in the meantime",
         ));
     }
-    tracing::debug!(terminator = %binding.id(), service = %session.spec.service_id, identity = %channel.identity, "hosted");
+    tracing::debug!(terminator = %binding.id(), service = %session.spec.service_id, identity = %channel.login.identity, "hosted");
     Ok(())
 }
 
@@ -195,10 +207,10 @@ fn new_binding(
         binding: EDGE,
         service: session.spec.service_id.clone(),
         instance,
-        identity: channel.identity.clone(),
+        identity: channel.login.identity.clone(),
         session: session.id.clone(),
-        api_session: channel.api_session.clone(),
-        token: channel.token.clone(),
+        api_session: channel.login.api_session.clone(),
+        token: channel.login.token.clone(),
         peer_data: public_key.into_iter().collect(),
     };
     let request = BindRequest {
@@ -249,7 +261,7 @@ fn earlier(
     instance: &str,
 ) -> Earlier {
     let mut own = core.network.terminators.of_service(service);
-    own.retain(|host| host.hosted.identity == channel.identity);
+    own.retain(|host| host.hosted.identity == channel.login.identity);
     let hosts = core.registry.bindings_of(&own);
     let is_here = |binding: &Binding| Arc::ptr_eq(binding.channel(), channel);
     if let Some(listener) = listener(frame) {
@@ -338,10 +350,10 @@ fn weight(frame: &Frame, known: Weight) -> Weight {
 }
 
 /// The binding that a message names by connection id and token.
-fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
+fn binding_of(connections: &Connections, frame: &Frame) -> Option<Arc<Binding>> {
     match frame
         .u32(key::CONNECTION)
-        .and_then(|connection| channel.entry(connection))
+        .and_then(|connection| connections.entry(connection))
     {
         Some(ConnectionEntry::Binding(binding)) if binding.request.token == frame.body() => {
             Some(binding)
@@ -351,17 +363,19 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
 }
 
 /// Ends hosting. Always sends an answer: some SDKs wait for the answer, the others ignore it.
-pub(crate) fn unbind(core: &RouterCore, channel: &Channel, frame: &Frame) {
-    if let Some(binding) = binding_of(channel, frame) {
+pub(crate) fn unbind(core: &RouterCore, connections: &Connections, frame: &Frame) {
+    if let Some(binding) = binding_of(connections, frame) {
         core.end_binding(&binding, None);
     }
     let connection = frame.u32(key::CONNECTION).unwrap_or_default();
-    channel.send(sdk::ended(connection, "unbound").with_reply_for(frame.sequence()));
+    connections
+        .channel
+        .send(sdk::ended(connection, "unbound").with_reply_for(frame.sequence()));
 }
 
 /// Changes cost and precedence.
-pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame) {
-    let Some(binding) = binding_of(channel, frame) else {
+pub(crate) fn update(core: &Arc<RouterCore>, connections: &Connections, frame: &Frame) {
+    let Some(binding) = binding_of(connections, frame) else {
         return;
     };
     let known = binding.wanted();
@@ -381,8 +395,8 @@ pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Fra
 }
 
 /// Logs the reported health of a host. The SDK itself reacts to it by updating its precedence.
-pub(crate) fn health(channel: &Channel, frame: &Frame) {
-    if let Some(binding) = binding_of(channel, frame) {
+pub(crate) fn health(connections: &Connections, frame: &Frame) {
+    if let Some(binding) = binding_of(connections, frame) {
         tracing::debug!(terminator = %binding.id(), passed = frame.is_set(key::HEALTH_PASSED), "health of a host");
     }
 }

@@ -15,9 +15,10 @@ use wire::frame::Frame;
 use super::{
     binding::Binding,
     budget::Budget,
-    channel::{Channel, ConnectionEntry},
+    channel::Channel,
     circuit::Circuit,
     circuit_side::CircuitSide,
+    connections::{ConnectionEntry, Connections},
     counters::Counters,
     fair_queues::QueueBounds,
     links::{
@@ -173,6 +174,11 @@ impl RouterCore {
             .then(|| RequestFailure::busy("the router is disabled"))
     }
 
+    /// The table of an open channel; `None` if it has ended.
+    pub(crate) fn connections(&self, channel: &Channel) -> Option<Arc<Connections>> {
+        self.registry.connections(channel.login.number)
+    }
+
     /// Ends a circuit here. The side that ended it (`from`) gets no message. The other end gets the
     /// message that `last` makes for its connection id, after all data queued for that end.
     pub(crate) fn end_circuit(
@@ -203,9 +209,9 @@ impl RouterCore {
                 continue;
             };
             let outbox = &end.outbox;
-            end.channel()
-                .iter()
-                .for_each(|channel| channel.forget_circuit(end.connection(), circuit));
+            if let Some(connections) = end.channel().and_then(|channel| self.connections(channel)) {
+                connections.forget_circuit(end.connection(), circuit);
+            }
             if from == Some(side) {
                 outbox.discard(end.queue);
                 continue;
@@ -259,7 +265,9 @@ impl RouterCore {
         let is_first = binding.terminator.end();
         self.registry.remove_binding(binding);
         self.network.terminators.remove(&binding.terminator, |_| ());
-        binding.channel().forget_binding(binding);
+        if let Some(connections) = self.connections(binding.channel()) {
+            connections.forget_binding(binding);
+        }
         if !is_first {
             return false;
         }
@@ -274,13 +282,13 @@ impl RouterCore {
 
     /// Ends a channel and everything on it, and tells the other ends.
     pub(crate) fn end_channel(&self, channel: &Arc<Channel>, failure: &RequestFailure) {
-        if !self.registry.remove_channel(channel) {
+        let Some(connections) = self.registry.remove_channel(channel) else {
             return;
-        }
+        };
         self.counters.channels_closed.increment();
         channel.close();
         channel.outbox.close();
-        for entry in channel.clear() {
+        for entry in connections.close() {
             match entry {
                 ConnectionEntry::Binding(binding) => self.end_binding(&binding, None),
                 ConnectionEntry::End(circuit, CircuitSide::Client) => {
@@ -301,8 +309,9 @@ impl RouterCore {
         }
         // The channel may have been woken for budget that it no longer needs.
         self.budget.wake(2);
-        self.online().channel_closed(channel.identity.as_str());
-        tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "channel ended");
+        self.online()
+            .channel_closed(channel.login.identity.as_str());
+        tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, reason = %failure.text, "channel ended");
         self.ended.notify_waiters();
     }
 
@@ -335,7 +344,7 @@ impl RouterCore {
         self.counters.cut_off.increment();
         match holder {
             Holder::Channel(channel) => {
-                tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, held, "the memory budget is short: the channel of a peer that does not read is closed");
+                tracing::warn!(channel = channel.login.number, identity = %channel.login.identity, ?stalled, held, "the memory budget is short: the channel of a peer that does not read is closed");
                 self.end_channel(
                     &channel,
                     &RequestFailure::busy(

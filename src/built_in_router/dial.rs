@@ -16,9 +16,10 @@ use wire::{
 
 use super::{
     binding::Binding,
-    channel::{Channel, ConnectionEntry},
+    channel::Channel,
     circuit::{Circuit, CircuitEnd, HostEnd},
     circuit_side::CircuitSide,
+    connections::{ConnectionEntry, Connections},
     core::RouterCore,
     links::relay,
     message,
@@ -43,7 +44,8 @@ const MAX_PASSED_ON: usize = 16 << 10;
 const MAX_DIALS: usize = 1024;
 
 /// Starts the task that handles a Connect.
-pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn connect(core: &Arc<RouterCore>, connections: &Connections, frame: Frame) {
+    let channel = &connections.channel;
     let Some(connection) = frame.u32(key::CONNECTION) else {
         let failure = RequestFailure::internal("a Connect must carry a connection id");
         core.counters.dial_without_circuit(&failure);
@@ -71,7 +73,7 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
     );
     circuit.wants_sdk_flow_control = frame.is_set(key::SDK_FLOW_CONTROL);
     let circuit = Arc::new(circuit);
-    if !channel.enter(
+    if !connections.enter(
         connection,
         ConnectionEntry::End(circuit.clone(), CircuitSide::Client),
     ) {
@@ -108,7 +110,7 @@ async fn run(
 ) {
     let outcome = establish(&core, &circuit, &channel, &frame).await;
     if let Err(failure) = &outcome {
-        let identity = &channel.identity;
+        let identity = &channel.login.identity;
         tracing::debug!(circuit = %circuit.id, %identity, reason = %failure.text, "dial failed");
         core.counters.dial_without_circuit(failure);
         core.fail_circuit(&circuit, failure);
@@ -136,8 +138,8 @@ async fn establish(
         id: circuit.id.clone(),
         router: core.context.id.to_string(),
         session,
-        api_session: channel.api_session.clone(),
-        token: channel.token.clone(),
+        api_session: channel.login.api_session.clone(),
+        token: channel.login.token.clone(),
     }));
     circuit.set_known(known.clone());
     core.registry.add_circuit(circuit)?;
@@ -258,9 +260,11 @@ pub(crate) async fn dial(
     binding: &Arc<Binding>,
 ) -> Result<PassedOn, RequestFailure> {
     let host = binding.channel();
+    let connections = core.connections(host).ok_or_else(host_left)?;
     let connection = match binding.request.gives_ids {
         true => Some(
-            host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host))
+            connections
+                .enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host))
                 .ok_or_else(host_left)?,
         ),
         false => None,
@@ -280,13 +284,13 @@ pub(crate) async fn dial(
         done,
     };
     let give_up = |failure| {
-        connection
-            .iter()
-            .for_each(|connection| host.forget_circuit(*connection, circuit));
+        if let Some(connection) = connection {
+            connections.forget_circuit(connection, circuit);
+        }
         host.outbox.discard(queue);
         Err(failure)
     };
-    if !host.expect(sequence, dialing, MAX_DIALS) {
+    if !connections.expect(sequence, dialing, MAX_DIALS) {
         return give_up(
             RequestFailure::busy("the host has too many dials to answer").because(DialFault::Busy),
         );
@@ -307,7 +311,7 @@ pub(crate) async fn dial(
         () = circuit.closed() => false,
     };
     if !sent {
-        drop(host.answered(sequence));
+        drop(connections.take_dial(sequence));
         return give_up(RequestFailure::busy("the host does not read").because(DialFault::Timeout));
     }
     let waited = tokio::select! {
@@ -318,7 +322,7 @@ pub(crate) async fn dial(
         // The task that answered has also cleaned up.
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(host_left()),
-        None => match host.answered(sequence) {
+        None => match connections.take_dial(sequence) {
             Some(_) => give_up(
                 RequestFailure::internal("the host did not answer in time")
                     .because(DialFault::Timeout),
@@ -368,24 +372,25 @@ fn with_flow_control(builder: Builder, core: &RouterCore, circuit: &Circuit) -> 
 }
 
 /// Handles a host's DialSuccess.
-pub(crate) fn succeeded(core: &RouterCore, host: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn succeeded(core: &RouterCore, connections: &Connections, frame: &Frame) {
+    let host = &connections.channel;
     let given = frame.body().first_chunk().map(|id| u32::from_le_bytes(*id));
     let Some(dialing) = frame
         .reply_for()
-        .and_then(|sequence| host.answered(sequence))
+        .and_then(|sequence| connections.take_dial(sequence))
     else {
         // The Dial was given up. The host must not keep its connection open.
-        if let Some(given) = given.filter(|given| host.entry(*given).is_none()) {
+        if let Some(given) = given.filter(|given| connections.entry(*given).is_none()) {
             host.send(sdk::ended(given, "the dial had timed out"));
         }
         return;
     };
     let connection = dialing.connection.or(given);
-    let outcome = accept(core, host, &dialing, given, frame);
+    let outcome = accept(core, connections, &dialing, given, frame);
     if let Err(failure) = &outcome {
         host.outbox.discard(dialing.queue);
         if let Some(connection) = connection {
-            host.forget_circuit(connection, &dialing.circuit);
+            connections.forget_circuit(connection, &dialing.circuit);
             host.send(message::closed(connection, failure));
         }
     }
@@ -394,7 +399,7 @@ pub(crate) fn succeeded(core: &RouterCore, host: &Arc<Channel>, frame: &Frame) {
 
 fn accept(
     core: &RouterCore,
-    host: &Arc<Channel>,
+    connections: &Connections,
     dialing: &PendingDial,
     given: Option<u32>,
     frame: &Frame,
@@ -406,6 +411,7 @@ fn accept(
         has_sdk_flow_control,
         ..
     } = dialing;
+    let host = &connections.channel;
     let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key());
     if dialing.needs_key && host_key.is_none() {
         let failure = RequestFailure::encryption(
@@ -419,7 +425,7 @@ fn accept(
     let connection = match (dialing.connection, given) {
         (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,
         (None, Some(given))
-            if host.enter(
+            if connections.enter(
                 given,
                 ConnectionEntry::End(circuit.clone(), CircuitSide::Host),
             ) =>
@@ -487,12 +493,12 @@ fn accept(
 }
 
 /// Handles a host's DialFailed.
-pub(crate) fn failed(host: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn failed(connections: &Connections, frame: &Frame) {
     let Some(dialing) = frame
         .reply_for()
-        .and_then(|sequence| host.answered(sequence))
+        .and_then(|sequence| connections.take_dial(sequence))
     else {
         return;
     };
-    dialing.fail(host, &String::from_utf8_lossy(frame.body()));
+    connections.fail_dial(dialing, &String::from_utf8_lossy(frame.body()));
 }

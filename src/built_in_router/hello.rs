@@ -11,6 +11,7 @@ use wire::{
 
 use super::{
     channel::{Channel, ChannelLogin},
+    connections::Connections,
     core::RouterCore,
     receive::Receiver,
     send_queue::SendQueue,
@@ -45,8 +46,8 @@ pub(crate) async fn serve(
             return tracing::debug!(address = ?peer.address, %stop, "no valid hello");
         }
     };
-    let channel = match open_channel(&core, &hello, &peer) {
-        Ok(channel) => channel,
+    let connections = match open_channel(&core, &hello, &peer) {
+        Ok(connections) => connections,
         Err(text) => {
             tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
             core.counters.hellos_refused.increment();
@@ -61,7 +62,7 @@ pub(crate) async fn serve(
         }
     };
     drop((hello, place));
-    run(core, channel, stream).await;
+    run(core, connections, stream).await;
 }
 
 /// Opens a channel for the sender of a hello.
@@ -69,7 +70,7 @@ fn open_channel(
     core: &Arc<RouterCore>,
     hello: &Frame,
     peer: &ChannelPeer,
-) -> std::result::Result<Arc<Channel>, &'static str> {
+) -> std::result::Result<Arc<Connections>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -88,25 +89,27 @@ fn open_channel(
     let account = core.budget.account(login.identity.as_str());
     let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, account)));
     let version = VersionInfo::of_hello();
-    if !core.registry.add_channel(&channel) {
+    let connections = Arc::new(Connections::new(channel.clone()));
+    if !core.registry.add_channel(connections.clone()) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }
     channel.send(sdk::hello_accepted(
         hello,
-        &channel.number.to_string(),
+        &channel.login.number.to_string(),
         &version,
         core.context.id.as_str(),
     ));
     core.counters.channels_opened.increment();
-    core.online().channel_opened(channel.identity.as_str());
+    core.online()
+        .channel_opened(channel.login.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to
     // this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
         core.end_channel(&channel, &RequestFailure::invalid_api_session());
         return Err("invalid API session");
     }
-    tracing::debug!(channel = channel.number, identity = %channel.identity, address = ?channel.address, "channel");
-    Ok(channel)
+    tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, address = ?channel.login.address, "channel");
+    Ok(connections)
 }
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
@@ -157,9 +160,10 @@ fn identify(
 /// Reads and writes until the channel ends.
 async fn run(
     core: Arc<RouterCore>,
-    channel: Arc<Channel>,
+    connections: Arc<Connections>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) {
+    let channel = connections.channel.clone();
     let (read, write) = split(stream);
     let writing = tokio::spawn({
         let channel = channel.clone();
@@ -171,7 +175,7 @@ async fn run(
             )
             .await;
             if let Err(error) = &written {
-                tracing::debug!(channel = channel.number, %error, "writing failed");
+                tracing::debug!(channel = channel.login.number, %error, "writing failed");
             }
             // While the router stops, the peer closes the connection when it has read everything.
             // What it sends until then is read: if the connection were closed before, the system
@@ -183,7 +187,7 @@ async fn run(
             }
         }
     });
-    let reader = Receiver::new(core.clone(), channel.clone(), read);
+    let reader = Receiver::new(core.clone(), connections, read);
     let reason = tokio::select! {
         stop = reader.run() => {
             if stop.is_malformed() {

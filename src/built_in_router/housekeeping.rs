@@ -49,7 +49,7 @@ pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
         core.network
             .authorizer
             .sessions
-            .mark_active(&channel.api_session)
+            .mark_active(&channel.login.api_session)
     });
 }
 

@@ -197,7 +197,7 @@ impl Router for Member {
         {
             let on_channel = |end: &CircuitEnd| {
                 Some(ChannelEndInfo {
-                    channel_id: end.channel()?.number.to_string(),
+                    channel_id: end.channel()?.login.number.to_string(),
                     connection: end.connection(),
                 })
             };

@@ -6,7 +6,7 @@
 //! is updated from here).
 //!
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
-//! reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;
+//! table of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;
 //! the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`] (`dial.rs`)
 //! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is in
 //! `fabric/live_terminators.rs`. `registry.rs` holds everything that is open here, `core.rs` defines
@@ -22,6 +22,7 @@ mod budget;
 mod channel;
 mod circuit;
 mod circuit_side;
+mod connections;
 mod core;
 mod counters;
 mod dial;
@@ -192,9 +193,11 @@ impl Router {
     ) -> Result<(), E> {
         let open = self
             .core()
-            .map(|core| core.registry.everything().channels)
+            .map(|core| core.registry.all_connections())
             .unwrap_or_default();
-        open.iter().map(|channel| channel.info()).try_for_each(each)
+        open.iter()
+            .map(|connections| connections.info())
+            .try_for_each(each)
     }
 
     /// An open circuit that goes over no other router.
@@ -205,7 +208,7 @@ impl Router {
 
     /// An open channel.
     pub(crate) fn channel_info(&self, id: &str) -> Option<ChannelInfo> {
-        Some(self.core()?.registry.channel(id.parse().ok()?)?.info())
+        Some(self.core()?.registry.connections(id.parse().ok()?)?.info())
     }
 
     /// The counters and gauges for monitoring; all are 0 if the router is disabled.
@@ -228,10 +231,10 @@ impl Router {
     pub fn channels(&self) -> Vec<ChannelInfo> {
         let mut open = self
             .core()
-            .map(|core| core.registry.everything().channels)
+            .map(|core| core.registry.all_connections())
             .unwrap_or_default();
-        open.sort_by_key(|channel| channel.number);
-        open.iter().map(|channel| channel.info()).collect()
+        open.sort_by_key(|connections| connections.channel.login.number);
+        open.iter().map(|connections| connections.info()).collect()
     }
 
     /// Marks the sessions of open channels as active, for tests that move the clock.

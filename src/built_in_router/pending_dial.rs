@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId};
+use super::{binding::Binding, circuit::Circuit, fair_queues::QueueId};
 use crate::{
     fabric::{PassedOn, RequestFailure},
     hosting::DialFault,
@@ -32,12 +32,8 @@ impl PendingDial {
         Arc::ptr_eq(&self.circuit, circuit)
     }
 
-    /// Reports to the waiting task that the Dial failed.
-    pub(crate) fn fail(self, host: &Channel, text: &str) {
-        self.connection
-            .iter()
-            .for_each(|connection| host.forget_circuit(*connection, &self.circuit));
-        host.outbox.discard(self.queue);
+    /// Reports to the waiting task that the host refused, with the host's text.
+    pub(crate) fn fail(self, text: &str) {
         let text: String = text.chars().take(MAX_TEXT).collect();
         let text = if text.is_empty() {
             "the host refused the dial".into()

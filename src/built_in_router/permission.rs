@@ -76,7 +76,7 @@ impl RouterCore {
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
         self.network
             .store()
-            .read(|tx| Session::with_token(token, &channel.api_session, tx))
+            .read(|tx| Session::with_token(token, &channel.login.api_session, tx))
     }
 
     /// Whether a session grants its right on a channel now.
@@ -101,8 +101,8 @@ impl RouterCore {
         right: Right,
     ) -> Result<std::result::Result<Grant, RequestFailure>> {
         let presented = PresentedSession {
-            api_session: &channel.api_session,
-            token: &channel.token,
+            api_session: &channel.login.api_session,
+            token: &channel.login.token,
         };
         self.network
             .authorizer
@@ -123,8 +123,11 @@ impl RouterCore {
         };
         let refused = RejectedCaller {
             what,
-            identity: Some(channel.identity.to_string()),
-            address: channel.address.map(|address| address.ip().to_string()),
+            identity: Some(channel.login.identity.to_string()),
+            address: channel
+                .login
+                .address
+                .map(|address| address.ip().to_string()),
             service: service.map(ToString::to_string),
             reason,
         };
@@ -140,7 +143,7 @@ impl RouterCore {
         Ok(network
             .authorizer
             .sessions
-            .resolve(network.store(), &channel.token, network.now())?
+            .resolve(network.store(), &channel.login.token, network.now())?
             .is_some())
     }
 }

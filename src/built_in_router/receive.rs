@@ -17,9 +17,10 @@ use wire::{
 use super::{
     backpressure::{hold, reserve},
     bind,
-    channel::{Channel, ConnectionEntry},
+    channel::Channel,
     circuit::{Circuit, CircuitEnd},
     circuit_side::CircuitSide,
+    connections::{ConnectionEntry, Connections},
     core::RouterCore,
     dial, trace,
 };
@@ -45,6 +46,7 @@ const BYTES_PER_TURN: usize = 256 << 10;
 pub(crate) struct Receiver<S> {
     core: Arc<RouterCore>,
     channel: Arc<Channel>,
+    connections: Arc<Connections>,
     stream: S,
     waiter: Arc<Notify>,
     /// Bytes relayed since the other tasks of the thread could last run.
@@ -52,10 +54,11 @@ pub(crate) struct Receiver<S> {
 }
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
-    pub(crate) fn new(core: Arc<RouterCore>, channel: Arc<Channel>, stream: S) -> Self {
+    pub(crate) fn new(core: Arc<RouterCore>, connections: Arc<Connections>, stream: S) -> Self {
         Self {
             core,
-            channel,
+            channel: connections.channel.clone(),
+            connections,
             stream,
             waiter: Arc::default(),
             relayed: 0,
@@ -115,32 +118,32 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
     /// Handles a message that is not data.
     async fn take(&mut self, frame: Frame) -> Result<(), Stop> {
-        let (core, channel) = (&self.core, &self.channel);
+        let (core, channel, connections) = (&self.core, &self.channel, &self.connections);
         match frame.content_type() {
-            kind::CONNECT => dial::connect(core, channel, frame),
-            kind::STATE_CLOSED => closed(core, channel, &frame),
-            kind::DIAL_SUCCESS => dial::succeeded(core, channel, &frame),
-            kind::DIAL_FAILED => dial::failed(channel, &frame),
-            kind::BIND => bind::bind(core, channel, frame),
-            kind::UNBIND => bind::unbind(core, channel, &frame),
-            kind::UPDATE_BIND => bind::update(core, channel, &frame),
-            kind::HEALTH_EVENT => bind::health(channel, &frame),
+            kind::CONNECT => dial::connect(core, connections, frame),
+            kind::STATE_CLOSED => closed(core, connections, &frame),
+            kind::DIAL_SUCCESS => dial::succeeded(core, connections, &frame),
+            kind::DIAL_FAILED => dial::failed(connections, &frame),
+            kind::BIND => bind::bind(core, connections, frame),
+            kind::UNBIND => bind::unbind(core, connections, &frame),
+            kind::UPDATE_BIND => bind::update(core, connections, &frame),
+            kind::HEALTH_EVENT => bind::health(connections, &frame),
             kind::TRACE_ROUTE => {
-                let relayed = trace::request(core, channel, frame);
+                let relayed = trace::request(core, connections, frame);
                 return self.forward_if_open(relayed).await;
             }
             kind::TRACE_ROUTE_RESPONSE => {
-                let relayed = trace::response(channel, frame);
+                let relayed = trace::response(connections, frame);
                 return self.forward_if_open(relayed).await;
             }
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
             kind::UPDATE_TOKEN | kind::BIND_SUCCESS => {
-                channel.send(sdk::token_updated(&frame, &channel.token))
+                channel.send(sdk::token_updated(&frame, &channel.login.token))
             }
             content::LATENCY | content::PING => channel.send(sdk::success(&frame)),
             other => tracing::trace!(
-                channel = channel.number,
+                channel = channel.login.number,
                 content_type = other,
                 "a message of an unsupported type is ignored"
             ),
@@ -158,7 +161,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
         let Some(ConnectionEntry::End(circuit, side)) = frame
             .u32(key::CONNECTION)
-            .and_then(|id| self.channel.entry(id))
+            .and_then(|id| self.connections.entry(id))
         else {
             return None;
         };
@@ -305,13 +308,15 @@ fn is_data(content_type: i32) -> bool {
 const MAX_LAST: usize = 4096;
 
 /// Handles the end of a connection by an SDK.
-fn closed(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame) {
+fn closed(core: &RouterCore, connections: &Connections, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
         return;
     };
-    match channel.entry(connection) {
+    match connections.entry(connection) {
         Some(ConnectionEntry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => {
-            channel.dial_refused(&circuit, frame)
+            if let Some(dialing) = connections.take_dial_of(&circuit) {
+                connections.fail_dial(dialing, &String::from_utf8_lossy(frame.body()));
+            }
         }
         Some(ConnectionEntry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{binding::Binding, channel::Channel, circuit::Circuit};
+use super::{binding::Binding, channel::Channel, circuit::Circuit, connections::Connections};
 use crate::{
     config,
     fabric::{AuthorizingIndex, AuthorizingRecord, IdentityQuota, LiveTerminator, RequestFailure},
@@ -20,7 +20,7 @@ pub(crate) struct CircuitRegistry {
 
 #[derive(Default)]
 struct Open {
-    channels: HashMap<u64, Arc<Channel>>,
+    channels: HashMap<u64, Arc<Connections>>,
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
@@ -50,28 +50,28 @@ impl CircuitRegistry {
     }
 
     /// Adds a channel. Returns false if its identity has as many channels as one may have.
-    pub(crate) fn add_channel(&self, channel: &Arc<Channel>) -> bool {
+    pub(crate) fn add_channel(&self, connections: Arc<Connections>) -> bool {
         let mut open = self.open.lock();
-        if !open.channels_by_identity.take(channel.identity.as_str(), 1) {
+        let login = &connections.channel.login;
+        if !open.channels_by_identity.take(login.identity.as_str(), 1) {
             return false;
         }
-        open.channels.insert(channel.number, channel.clone());
         open.channels_by_authorizing_record
-            .add(channel.number, bases_of_channel(channel));
+            .add(login.number, bases_of_channel(&connections.channel));
+        open.channels.insert(login.number, connections);
         true
     }
 
-    /// Returns whether it was registered.
-    pub(crate) fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
+    /// Removes a channel and returns its table; `None` if it was removed before.
+    pub(crate) fn remove_channel(&self, channel: &Channel) -> Option<Arc<Connections>> {
         let mut open = self.open.lock();
-        let was_open = open.channels.remove(&channel.number).is_some();
-        if was_open {
-            open.channels_by_authorizing_record
-                .remove(&channel.number, bases_of_channel(channel));
-            open.channels_by_identity
-                .give_back(channel.identity.as_str(), 1);
-        }
-        was_open
+        let login = &channel.login;
+        let connections = open.channels.remove(&login.number)?;
+        open.channels_by_authorizing_record
+            .remove(&login.number, bases_of_channel(channel));
+        open.channels_by_identity
+            .give_back(login.identity.as_str(), 1);
+        Some(connections)
     }
 
     /// Adds a circuit whose client side is known.
@@ -105,7 +105,7 @@ impl CircuitRegistry {
         }
         if !open
             .bindings_by_identity
-            .take(binding.channel().identity.as_str(), 1)
+            .take(binding.channel().login.identity.as_str(), 1)
         {
             return Err(RequestFailure::busy(
                 "the identity hosts as many services as router.max-binds allows",
@@ -126,7 +126,7 @@ impl CircuitRegistry {
         {
             open.bindings.remove(binding.id().as_str());
             open.bindings_by_identity
-                .give_back(binding.channel().identity.as_str(), 1);
+                .give_back(binding.channel().login.identity.as_str(), 1);
         }
     }
 
@@ -177,11 +177,17 @@ impl CircuitRegistry {
             .lock()
             .channels
             .values()
-            .all(|channel| are_so(channel))
+            .all(|connections| are_so(&connections.channel))
     }
 
-    pub(crate) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
+    /// The table of the channel with this number; `None` if it has ended.
+    pub(crate) fn connections(&self, number: u64) -> Option<Arc<Connections>> {
         self.open.lock().channels.get(&number).cloned()
+    }
+
+    /// The tables of all channels.
+    pub(crate) fn all_connections(&self) -> Vec<Arc<Connections>> {
+        self.open.lock().channels.values().cloned().collect()
     }
 
     /// The channels that depend on one of these records.
@@ -193,14 +199,18 @@ impl CircuitRegistry {
         records
             .into_iter()
             .flat_map(|record| open.channels_by_authorizing_record.of(record))
-            .filter_map(|number| open.channels.get(number).cloned())
+            .filter_map(|number| Some(open.channels.get(number)?.channel.clone()))
             .collect()
     }
 
     pub(crate) fn everything(&self) -> Affected {
         let open = self.open.lock();
         Affected {
-            channels: open.channels.values().cloned().collect(),
+            channels: open
+                .channels
+                .values()
+                .map(|connections| connections.channel.clone())
+                .collect(),
             circuits: open.circuits.values().cloned().collect(),
             bindings: open.bindings.values().cloned().collect(),
         }
@@ -209,7 +219,7 @@ impl CircuitRegistry {
 
 fn bases_of_channel(channel: &Channel) -> Vec<AuthorizingRecord> {
     vec![
-        AuthorizingRecord::ApiSession(channel.api_session.to_string()),
-        AuthorizingRecord::Identity(channel.identity.to_string()),
+        AuthorizingRecord::ApiSession(channel.login.api_session.to_string()),
+        AuthorizingRecord::Identity(channel.login.identity.to_string()),
     ]
 }

@@ -65,7 +65,7 @@ impl RequestBudget {
         if !self
             .by_identity
             .lock()
-            .take(channel.identity.as_str(), bytes)
+            .take(channel.login.identity.as_str(), bytes)
         {
             channel.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
@@ -78,7 +78,7 @@ impl RequestBudget {
             channel.requests.fetch_sub(1, Ordering::AcqRel);
             self.by_identity
                 .lock()
-                .give_back(channel.identity.as_str(), bytes);
+                .give_back(channel.login.identity.as_str(), bytes);
             return None;
         }
         Some(RequestGuard {
@@ -95,7 +95,7 @@ impl Drop for RequestGuard {
         self.requests
             .by_identity
             .lock()
-            .give_back(self.channel.identity.as_str(), self.bytes);
+            .give_back(self.channel.login.identity.as_str(), self.bytes);
         self.requests.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }

@@ -10,9 +10,9 @@ use wire::{
 };
 
 use super::{
-    channel::{Channel, ConnectionEntry},
     circuit::Circuit,
     circuit_side::CircuitSide,
+    connections::{ConnectionEntry, Connections},
     core::RouterCore,
 };
 
@@ -20,8 +20,12 @@ use super::{
 pub(crate) type Relayed = (Frame, Arc<Circuit>, CircuitSide);
 
 /// Answers a trace route, or returns it for the other end.
-pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
-    let (circuit, side) = circuit_of(channel, &frame)?;
+pub(crate) fn request(
+    core: &RouterCore,
+    connections: &Connections,
+    mut frame: Frame,
+) -> Option<Relayed> {
+    let (circuit, side) = circuit_of(connections, &frame)?;
     let hops = frame
         .u32(key::TRACE_HOPS)
         .unwrap_or_default()
@@ -33,7 +37,7 @@ pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) ->
             .u32(key::TRACE_HOPS, hops)
             .text(key::TRACE_HOP_TYPE, "router")
             .text(key::TRACE_HOP_ID, core.context.id.as_str());
-        channel.send(answer.empty());
+        connections.channel.send(answer.empty());
         return None;
     }
     let number = frame.sequence().cast_unsigned();
@@ -45,18 +49,18 @@ pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) ->
 
 /// Turns the answer of the other end into the answer for the end that asked; `None` if it has not
 /// asked.
-pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
-    let (circuit, side) = circuit_of(channel, &frame)?;
+pub(crate) fn response(connections: &Connections, frame: Frame) -> Option<Relayed> {
+    let (circuit, side) = circuit_of(connections, &frame)?;
     let number = frame
         .u32(key::TRACE_REQUEST)
         .filter(|number| circuit.traces.answered(side.other(), *number))?;
     Some((frame.with_reply_for(number.cast_signed()), circuit, side))
 }
 
-fn circuit_of(channel: &Channel, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
+fn circuit_of(connections: &Connections, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
     match frame
         .u32(key::CONNECTION)
-        .and_then(|connection| channel.entry(connection))
+        .and_then(|connection| connections.entry(connection))
     {
         Some(ConnectionEntry::End(circuit, side)) if circuit.host().is_some() => {
             Some((circuit, side))
