@@ -51,9 +51,9 @@ impl AskedTraces {
     ) -> bool {
         match purpose {
             Some(REQUEST) => {
-                number
-                    .into_iter()
-                    .for_each(|number| self.asked(from, number));
+                if let Some(number) = number {
+                    self.asked(from, number);
+                }
                 true
             }
             Some(ANSWER) => number.is_some_and(|number| self.answered(from.other(), number)),
@@ -99,7 +99,9 @@ mod tests {
                 && !traces.passes(Some(ANSWER), host, Some(7))
         );
         assert!(!traces.passes(Some(3), host, Some(7)) && !traces.passes(None, host, Some(7)));
-        (0..100).for_each(|number| traces.asked(host, number));
+        for number in 0..100 {
+            traces.asked(host, number);
+        }
         assert!(
             !traces.answered(host, 0) && traces.answered(host, 99),
             "the oldest ones are forgotten"

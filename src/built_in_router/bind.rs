@@ -303,7 +303,9 @@ impl Earlier {
                 })
             }
             Self::Left(bindings) => {
-                bindings.iter().for_each(|old| core.end_binding(old, None));
+                for old in &bindings {
+                    core.end_binding(old, None);
+                }
                 None
             }
         }

@@ -124,9 +124,9 @@ impl Budget {
             self.waiting.store(waiters.len(), Ordering::Release);
             woken
         };
-        woken
-            .iter()
-            .for_each(|waiter: &Arc<Notify>| waiter.notify_one());
+        for waiter in &woken {
+            waiter.notify_one();
+        }
     }
 
     /// Wakes `waiter` once bytes are given back; spurious wake-ups are possible.

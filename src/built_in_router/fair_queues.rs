@@ -198,7 +198,9 @@ impl FairQueues {
 impl Queue {
     /// Wakes the task that waits for space in the queue.
     pub(crate) fn wake(&self) {
-        self.waiter.iter().for_each(|waiter| waiter.notify_one());
+        if let Some(waiter) = &self.waiter {
+            waiter.notify_one();
+        }
     }
 
     fn wake_if_low(&self) {

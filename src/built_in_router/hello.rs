@@ -20,12 +20,27 @@ use super::{
 use crate::{
     authentication::holds,
     entity::VersionInfo,
-    error::Result,
+    error::Error,
     fabric::{ChannelPeer, RequestFailure, read},
 };
 
 /// The maximum number of characters of the hello's text that are kept.
 const MAX_HELLO: usize = 256;
+
+/// Why a hello opens no channel, as its sender is told.
+#[derive(Debug, thiserror::Error)]
+enum HelloRejection {
+    #[error("{0}")]
+    Invalid(&'static str),
+    #[error("the API session cannot be looked up at the moment")]
+    Unreadable(#[from] Error),
+}
+
+impl From<&'static str> for HelloRejection {
+    fn from(reason: &'static str) -> Self {
+        Self::Invalid(reason)
+    }
+}
 
 /// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.
 pub(crate) async fn serve(
@@ -48,10 +63,13 @@ pub(crate) async fn serve(
     };
     let connections = match open_channel(&core, &hello, &peer) {
         Ok(connections) => connections,
-        Err(text) => {
-            tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
+        Err(rejection) => {
+            if let HelloRejection::Unreadable(error) = &rejection {
+                tracing::warn!(%error, "an API session cannot be looked up");
+            }
+            tracing::debug!(address = ?peer.address, reason = %rejection, "hello rejected");
             core.counters.hellos_refused.increment();
-            let answer = sdk::hello_rejected(&hello, text);
+            let answer = sdk::hello_rejected(&hello, &rejection.to_string());
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
@@ -70,28 +88,26 @@ fn open_channel(
     core: &Arc<RouterCore>,
     hello: &Frame,
     peer: &ChannelPeer,
-) -> std::result::Result<Arc<Connections>, &'static str> {
+) -> Result<Arc<Connections>, HelloRejection> {
     if hello.content_type() != content::HELLO {
-        return Err("the first message must be a hello");
+        return Err("the first message must be a hello".into());
     }
     if let Some(failure) = core.refusal() {
         tracing::debug!(reason = %failure.text, "hello rejected");
-        return Err("the router accepts no connections at the moment");
+        return Err("the router accepts no connections at the moment".into());
     }
     let token = hello
         .text(key::SESSION_TOKEN)
         .ok_or("a hello must carry the token of an API session")?;
-    let login = identify(core, hello, token, peer).map_err(|error| {
-        tracing::warn!(%error, "an API session cannot be looked up");
-        "the API session cannot be looked up at the moment"
-    })?;
-    let login = login?;
+    let login = identify(core, hello, token, peer)?;
     let account = core.budget.account(login.identity.as_str());
     let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, account)));
     let version = VersionInfo::of_hello();
     let connections = Arc::new(Connections::new(channel.clone()));
     if !core.registry.add_channel(connections.clone()) {
-        return Err("the identity has as many channels as router.max-channels-per-identity allows");
+        return Err(
+            "the identity has as many channels as router.max-channels-per-identity allows".into(),
+        );
     }
     channel.send(sdk::hello_accepted(
         hello,
@@ -106,19 +122,19 @@ fn open_channel(
     // this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
         core.end_channel(&channel, &RequestFailure::invalid_api_session());
-        return Err("invalid API session");
+        return Err("invalid API session".into());
     }
     tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, address = ?channel.login.address, "channel");
     Ok(connections)
 }
 
-/// The values of the channel that a hello opens; the inner error says why it is rejected.
+/// The values of the channel that a hello opens.
 fn identify(
     core: &RouterCore,
     hello: &Frame,
     token: &str,
     peer: &ChannelPeer,
-) -> Result<std::result::Result<ChannelLogin, &'static str>> {
+) -> Result<ChannelLogin, HelloRejection> {
     let network = &core.network;
     let Some(caller) =
         network
@@ -126,24 +142,22 @@ fn identify(
             .sessions
             .resolve(network.store(), token, network.now())?
     else {
-        return Ok(Err("invalid API session"));
+        return Err("invalid API session".into());
     };
     let Some(leaf) = peer
         .leaf
         .as_ref()
         .and_then(|leaf| Certificate::from_der(leaf).ok())
     else {
-        return Ok(Err("a client certificate is needed"));
+        return Err("a client certificate is needed".into());
     };
     if !network
         .store()
         .read(|tx| holds(tx, &caller.session, &leaf))?
     {
-        return Ok(Err(
-            "the client certificate does not belong to the API session",
-        ));
+        return Err("the client certificate does not belong to the API session".into());
     }
-    Ok(Ok(ChannelLogin {
+    Ok(ChannelLogin {
         number: core.number(),
         identity: caller.identity.id.clone(),
         api_session: caller.session.id.clone(),
@@ -154,7 +168,7 @@ fn identify(
             .take(MAX_HELLO)
             .collect(),
         since: network.now(),
-    }))
+    })
 }
 
 /// Reads and writes until the channel ends.

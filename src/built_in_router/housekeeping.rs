@@ -30,13 +30,12 @@ pub(crate) async fn run(core: Arc<RouterCore>) {
     for round in 0_u32.. {
         ticks.tick().await;
         let open = core.registry.everything();
-        open.circuits
-            .iter()
-            .for_each(|circuit| circuit.traffic.measure(MEASURE.as_secs()));
-        core.transits
-            .all()
-            .iter()
-            .for_each(|transit| transit.traffic.measure(MEASURE.as_secs()));
+        for circuit in &open.circuits {
+            circuit.traffic.measure(MEASURE.as_secs());
+        }
+        for transit in &core.transits.all() {
+            transit.traffic.measure(MEASURE.as_secs());
+        }
         if round % ACTIVE == 0 {
             keep_active(&core, &open);
         }
@@ -45,12 +44,12 @@ pub(crate) async fn run(core: Arc<RouterCore>) {
 
 /// Marks API sessions with an open channel as active, even without REST requests.
 pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
-    open.channels.iter().for_each(|channel| {
+    for channel in &open.channels {
         core.network
             .authorizer
             .sessions
             .mark_active(&channel.login.api_session)
-    });
+    }
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers
@@ -79,9 +78,9 @@ pub(crate) async fn drain(core: &RouterCore) {
     .await;
     let open = core.registry.everything();
     let failure = RequestFailure::busy("the router is stopping");
-    open.circuits
-        .iter()
-        .for_each(|circuit| core.fail_circuit(circuit, &failure));
+    for circuit in &open.circuits {
+        core.fail_circuit(circuit, &failure);
+    }
     // Hosts get no message about the end of a binding: hosts learn of it from the end of their
     // channel. A host that is told about its binding alone binds again at once, and libziti 0.29
     // crashes when the channel ends during that.
@@ -91,11 +90,9 @@ pub(crate) async fn drain(core: &RouterCore) {
     let is_written = |channel: &Channel| channel.is_written.load(Ordering::Acquire);
     let are_all_written = || core.registry.all_channels(is_written);
     wait(core, Instant::now() + FLUSH, are_all_written).await;
-    core.registry
-        .everything()
-        .channels
-        .iter()
-        .for_each(|channel| channel.outbox.drop_queued());
+    for channel in &core.registry.everything().channels {
+        channel.outbox.drop_queued();
+    }
     wait(core, Instant::now() + FLUSH, are_all_written).await;
     let written = Instant::now();
     // A channel that was written and closed is gone. One that could not be written is not waited
@@ -104,11 +101,9 @@ pub(crate) async fn drain(core: &RouterCore) {
         core.registry.all_channels(|channel| !is_written(channel))
     })
     .await;
-    core.registry
-        .everything()
-        .channels
-        .iter()
-        .for_each(|channel| core.end_channel(channel, &failure));
+    for channel in &core.registry.everything().channels {
+        core.end_channel(channel, &failure);
+    }
     if has_hosts {
         sleep_until(written + core.times.refresh).await;
     }

@@ -156,16 +156,16 @@ impl Router for Member {
 
     fn close_link(&self, link: &ReportedLink) {
         let core = self.core.upgrade();
-        core.and_then(|core| core.links.find(&link.id))
-            .iter()
-            .for_each(|link| link.close());
+        if let Some(link) = core.and_then(|core| core.links.find(&link.id)) {
+            link.close();
+        }
     }
 
     fn close_links_of(&self, router: &str) {
         let core = self.core.upgrade();
-        core.iter()
-            .flat_map(|core| core.links.of(router))
-            .for_each(|link| link.close());
+        for link in core.iter().flat_map(|core| core.links.of(router)) {
+            link.close();
+        }
     }
 
     fn has_accepted(&self, link: &ReportedLink) -> bool {
@@ -188,7 +188,9 @@ impl Router for Member {
         };
         if let Some([client, host]) = sent {
             info.client.sent = Some(client);
-            info.host.iter_mut().for_each(|end| end.sent = Some(host));
+            if let Some(end) = &mut info.host {
+                end.sent = Some(host);
+            }
         }
         if let Some((circuit, host)) = open
             .as_ref()
@@ -202,9 +204,9 @@ impl Router for Member {
                 })
             };
             info.client.channel = on_channel(&circuit.client);
-            info.host
-                .iter_mut()
-                .for_each(|end| end.channel = on_channel(&host.end));
+            if let Some(end) = &mut info.host {
+                end.channel = on_channel(&host.end);
+            }
         }
     }
 }

@@ -89,17 +89,6 @@ impl RouterCore {
         session: &Record<Session>,
         right: Right,
     ) -> std::result::Result<Grant, RequestFailure> {
-        self.authorize(channel, session, right)
-            .map_err(unreadable)?
-    }
-
-    /// Like [`RouterCore::check`]; the outer error means that the store cannot be read.
-    pub(crate) fn authorize(
-        &self,
-        channel: &Channel,
-        session: &Record<Session>,
-        right: Right,
-    ) -> Result<std::result::Result<Grant, RequestFailure>> {
         let presented = PresentedSession {
             api_session: &channel.login.api_session,
             token: &channel.login.token,
@@ -107,6 +96,7 @@ impl RouterCore {
         self.network
             .authorizer
             .authorize(presented, session, right, self.context.id.as_str())
+            .map_err(RequestFailure::from)
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures

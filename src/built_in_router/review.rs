@@ -33,7 +33,9 @@ pub(crate) fn on_commit(core: &RouterCore, event: &Event) {
 pub(crate) fn end_lost_channels(core: &RouterCore, pending: &PendingSet) -> Result<()> {
     let is_disabled = core.is_disabled.load(Ordering::Acquire);
     if is_disabled {
-        core.links.all().iter().for_each(|link| link.close());
+        for link in &core.links.all() {
+            link.close();
+        }
     }
     let channels = if pending.everything {
         core.registry.everything().channels

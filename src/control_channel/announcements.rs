@@ -71,16 +71,16 @@ impl Announcements {
             .deleted
             .iter()
             .map(|router| encoded(lost(router, PeerState::Removed)));
-        messages(deleted)
-            .into_iter()
-            .for_each(|message| connection.send(message));
+        for message in messages(deleted) {
+            connection.send(message);
+        }
         let others = routers
             .changes
             .values()
             .filter(|change| change.router != connection.router);
-        messages(others.filter_map(|change| change.connected.as_deref()))
-            .into_iter()
-            .for_each(|message| connection.send(message));
+        for message in messages(others.filter_map(|change| change.connected.as_deref())) {
+            connection.send(message);
+        }
         routers.record(
             &connection.router,
             None,
@@ -148,9 +148,9 @@ impl Announcements {
                     .or_insert_with(|| routers.since(announced, ""))
                     .clone()
             };
-            messages
-                .into_iter()
-                .for_each(|message| connection.send(message));
+            for message in messages {
+                connection.send(message);
+            }
             connection.announced.store(routers.last, Ordering::Release);
         }
         routers.forget_losses(oldest);
@@ -289,8 +289,9 @@ mod tests {
         let announcements = Announcements::default();
         let [a, b, c] = ["a", "b", "c"].map(connection);
         let all = [a.clone(), b.clone(), c.clone()];
-        all.iter()
-            .for_each(|connection| announcements.connected(connection));
+        for connection in &all {
+            announcements.connected(connection);
+        }
         assert!(!announcements.announce(&all, announcements.last()));
         assert_eq!(told(&a), [[healthy("b"), healthy("c")]]);
         assert_eq!(
@@ -341,8 +342,9 @@ mod tests {
         let announcements = Announcements::default();
         let [slow, other] = ["slow", "other"].map(connection);
         let both = [slow.clone(), other.clone()];
-        both.iter()
-            .for_each(|connection| announcements.connected(connection));
+        for connection in &both {
+            announcements.connected(connection);
+        }
         announcements.announce(&both, announcements.last());
         told(&slow);
         slow.send(Builder::new(content::SETTINGS).body(&vec![0; 2 << 20]));

@@ -26,7 +26,7 @@ use crate::{
     entity::{Id, Precedence, Service, Terminator},
     fabric::{
         EDGE, FailureReason, Grant, HostedService, LiveTerminator, PresentedSession,
-        RequestFailure, Weight, unreadable,
+        RequestFailure, Weight,
     },
 };
 
@@ -243,10 +243,7 @@ impl BindRequest<'_> {
             Right::Bind,
             &connection.router,
         );
-        authorized
-            .map_err(unreadable)
-            .flatten()
-            .map_err(|failure| self.named(BindRefusal::of(failure)))
+        authorized.map_err(|refusal| self.named(BindRefusal::of(refusal.into())))
     }
 
     /// Creates the terminator and writes its record.
@@ -475,7 +472,9 @@ pub(crate) fn remove(core: &ControlCore, connection: &RouterConnection, frame: &
         .texts(1)
         .filter_map(|id| core.network.terminators.find(id))
         .filter(|known| known.hosted.router == connection.router);
-    own.for_each(|terminator| core.network.end_terminator(&terminator));
+    for terminator in own {
+        core.network.end_terminator(&terminator);
+    }
     connection.send(result(frame, true, ""));
 }
 
@@ -510,5 +509,7 @@ pub(crate) fn validated(core: &ControlCore, connection: &RouterConnection, frame
     let own = invalid
         .filter_map(|id| core.network.terminators.find(&id))
         .filter(|known| known.hosted.router == connection.router);
-    own.for_each(|terminator| core.network.end_terminator(&terminator));
+    for terminator in own {
+        core.network.end_terminator(&terminator);
+    }
 }

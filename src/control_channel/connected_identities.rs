@@ -76,10 +76,12 @@ impl ConnectedIdentities {
             };
             (mem::take(&mut present.seen), gone)
         };
-        seen.into_values()
-            .for_each(|(identity, _)| online.channel_closed(identity.as_str()));
-        gone.iter()
-            .for_each(|identity| online.channel_closed(identity));
+        for (identity, _) in seen.into_values() {
+            online.channel_closed(identity.as_str());
+        }
+        for identity in &gone {
+            online.channel_closed(identity);
+        }
         for some in identities.chunks(CHUNK) {
             // The connection may have closed meanwhile.
             let mut present = self.0.lock();
@@ -109,27 +111,21 @@ impl ConnectedIdentities {
     /// Forgets API sessions that were not seen lately.
     pub(crate) fn expire(&self, online: &Online) {
         let old = |_: &String, (_, at): &mut (Id<Identity>, Instant)| at.elapsed() > FRESH;
-        self.0
-            .lock()
-            .seen
-            .extract_if(old)
-            .for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+        for (_, (identity, _)) in self.0.lock().seen.extract_if(old) {
+            online.channel_closed(identity.as_str());
+        }
     }
 
     /// Forgets everything and ignores later reports: the connection of the router has ended.
     pub(crate) fn close(&self, online: &Online) {
         let mut present = self.0.lock();
         present.is_closed = true;
-        present
-            .seen
-            .drain()
-            .for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
-        present
-            .reported
-            .take()
-            .into_iter()
-            .flatten()
-            .for_each(|identity| online.channel_closed(&identity));
+        for (_, (identity, _)) in present.seen.drain() {
+            online.channel_closed(identity.as_str());
+        }
+        for identity in present.reported.take().into_iter().flatten() {
+            online.channel_closed(&identity);
+        }
     }
 }
 

@@ -109,14 +109,14 @@ impl ControlCore {
             .of_router(router)
             .into_iter()
             .partition(|circuit| circuit.path().ends_at(router));
-        ending
-            .iter()
-            .for_each(|circuit| self.network.end_circuit(circuit, true, reason));
+        for circuit in &ending {
+            self.network.end_circuit(circuit, true, reason);
+        }
         begin_reroute(&self.network, passing, reason);
         let hosted = self.network.terminators.of_router(router);
-        hosted
-            .iter()
-            .for_each(|terminator| self.network.end_terminator(terminator));
+        for terminator in &hosted {
+            self.network.end_terminator(terminator);
+        }
         self.network.links.forget_accepted(router);
         self.measurements.forget(router);
     }

@@ -34,17 +34,12 @@ use super::{
     replies::unroute,
 };
 use crate::{
-    entity::{
-        EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State,
-    },
-    error::Result,
+    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo},
+    error::Error,
     fabric::{ChannelPeer, read},
     logging::may_log,
 };
 
-/// The reason of a rejection without a record.
-const UNKNOWN_ROUTER: &str =
-    "there is no router with this id: it was deleted, or is of another controller";
 /// Maximum length of a version member that is stored, in characters.
 const MAX_VERSION_LENGTH: usize = 64;
 
@@ -96,6 +91,23 @@ struct IdentifiedRouter {
     has_two: bool,
 }
 
+/// Why a hello opens no connection, as its router logs it.
+#[derive(Debug, thiserror::Error)]
+enum HelloRejection {
+    #[error("{0}")]
+    Invalid(&'static str),
+    #[error("there is no router with this id: it was deleted, or is of another controller")]
+    UnknownRouter,
+    #[error("the router cannot be looked up at the moment")]
+    Unreadable(#[from] Error),
+}
+
+impl From<&'static str> for HelloRejection {
+    fn from(reason: &'static str) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
 pub(crate) async fn serve(
     core: Arc<ControlCore>,
@@ -111,7 +123,11 @@ pub(crate) async fn serve(
     };
     let opened = match open(&core, &hello, &peer) {
         Ok(opened) => opened,
-        Err(reason) => {
+        Err(rejection) => {
+            let reason = rejection.to_string();
+            if let HelloRejection::Unreadable(error) = &rejection {
+                tracing::warn!(%error, "a router cannot be looked up");
+            }
             if peer.may_log() {
                 tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
             }
@@ -163,15 +179,14 @@ fn body_text(hello: &Frame) -> String {
         .collect()
 }
 
-/// Opens a connection for the sender of a hello. The error is the reason of the rejection, which
-/// the router logs.
+/// Opens a connection for the sender of a hello.
 fn open(
     core: &Arc<ControlCore>,
     hello: &Frame,
     peer: &ChannelPeer,
-) -> std::result::Result<Opened, &'static str> {
+) -> Result<Opened, HelloRejection> {
     if hello.content_type() != common::HELLO {
-        return Err("the first message must be a hello");
+        return Err("the first message must be a hello".into());
     }
     let number = core.network.ids.next();
     let group = Group::of(hello, number)?;
@@ -180,13 +195,7 @@ fn open(
         .as_ref()
         .and_then(|leaf| Certificate::from_der(leaf).ok())
         .ok_or("a client certificate is needed")?;
-    let known = identify(core, hello, &leaf).map_err(|error| {
-        tracing::warn!(%error, "a router cannot be looked up");
-        "the router cannot be looked up at the moment"
-    })??;
-    if known.is_disabled {
-        return Err("the router is disabled");
-    }
+    let known = identify(core, hello, &leaf)?;
     if group::is_further(hello) {
         let first = core
             .registry
@@ -235,18 +244,17 @@ fn open(
     core.network.paths.changed();
     // A change between the first look-up and the registration was not reported to this connection,
     // so the record is read again.
-    let still = identify(core, hello, &leaf);
-    if let Some(reason) = changed_meanwhile(&still) {
+    if let Err(rejection) = identify(core, hello, &leaf) {
         // The other routers are told of the deletion. The change itself found no connection.
-        connection
-            .is_deleted
-            .store(reason == UNKNOWN_ROUTER, Ordering::SeqCst);
-        connection.is_revoked.store(still.is_ok(), Ordering::SeqCst);
+        let is_deleted = matches!(rejection, HelloRejection::UnknownRouter);
+        let is_known = !matches!(rejection, HelloRejection::Unreadable(_));
+        connection.is_deleted.store(is_deleted, Ordering::SeqCst);
+        connection.is_revoked.store(is_known, Ordering::SeqCst);
         connection.close();
-        let core = core.clone();
+        let (core, reason) = (core.clone(), rejection.to_string());
         // A connection that this one has replaced leaves the clean-up to it.
-        tokio::spawn(async move { core.left(&connection, reason).await });
-        return Err(reason);
+        tokio::spawn(async move { core.left(&connection, &reason).await });
+        return Err(rejection);
     }
     if known.has_two {
         certificates::used(core, &connection, leaf.fingerprint());
@@ -283,47 +291,31 @@ fn remove_unconfirmed(
     };
     let mut unconfirmed = core.network.removals.unconfirmed(&connection.router);
     unconfirmed.retain(|(circuit, _)| !told.contains(circuit) && !is_back(circuit));
-    unconfirmed
-        .iter()
-        .for_each(|(circuit, now)| connection.send(unroute(circuit, *now)));
+    for (circuit, now) in &unconfirmed {
+        connection.send(unroute(circuit, *now));
+    }
     unconfirmed
         .into_iter()
         .map(|(circuit, _)| circuit)
         .collect()
 }
 
-/// Why a router that was found at first may not connect now; `None` if it may.
-fn changed_meanwhile(
-    found: &Result<std::result::Result<IdentifiedRouter, &'static str>>,
-) -> Option<&'static str> {
-    match found {
-        Ok(Ok(known)) if known.is_disabled => Some("the router is disabled"),
-        Ok(Ok(_)) => None,
-        Ok(Err(reason)) => Some(reason),
-        Err(_) => Some("the router cannot be looked up at the moment"),
-    }
-}
-
-/// The router that a certificate belongs to; the inner error is why it belongs to none.
+/// The router that a certificate belongs to, if it may connect.
 fn identify(
     core: &ControlCore,
     hello: &Frame,
     leaf: &Certificate,
-) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
+) -> Result<IdentifiedRouter, HelloRejection> {
     let context = &core.context;
     let now = core.network.now();
     if !context.keystore.authority().issued(leaf) {
-        return Ok(Err(
-            "the client certificate was not issued by this controller",
-        ));
+        return Err("the client certificate was not issued by this controller".into());
     }
     if !leaf.valid_at(now.seconds()) {
-        return Ok(Err(
-            "the client certificate has expired, or is not valid yet",
-        ));
+        return Err("the client certificate has expired, or is not valid yet".into());
     }
     let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
-        return Ok(Err("the id of a router must be UTF-8"));
+        return Err("the id of a router must be UTF-8".into());
     };
     let known = |kind, is_disabled, weight| IdentifiedRouter {
         id: name.to_owned(),
@@ -362,21 +354,19 @@ fn identify(
             )
         }))
     })?;
-    Ok(match found {
-        None => Err(UNKNOWN_ROUTER),
-        Some((
-            _,
-            State {
-                is_verified: false, ..
-            },
-        )) => Err("the router is not enrolled: enroll it with its enrollment token"),
-        Some((known, state)) if state.has_fingerprint(&fingerprint) => Ok(IdentifiedRouter {
-            has_two: state.unverified_fingerprint.is_some(),
-            ..known
-        }),
-        Some(_) => Err(
-            "the client certificate is not the one that the router has now: it was enrolled again or its certificate extended",
-        ),
+    let (known, state) = found.ok_or(HelloRejection::UnknownRouter)?;
+    if !state.is_verified {
+        return Err("the router is not enrolled: enroll it with its enrollment token".into());
+    }
+    if !state.has_fingerprint(&fingerprint) {
+        return Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended".into());
+    }
+    if known.is_disabled {
+        return Err("the router is disabled".into());
+    }
+    Ok(IdentifiedRouter {
+        has_two: state.unverified_fingerprint.is_some(),
+        ..known
     })
 }
 
@@ -502,11 +492,14 @@ async fn run(
                 link.sync_status = "SYNC_HELLO".into()
             });
     }
-    core.network
+    for some in core
+        .network
         .terminators
         .of_router(&connection.router)
         .chunks(VALIDATION_CHUNK)
-        .for_each(|some| connection.send(validation(some)));
+    {
+        connection.send(validation(some));
+    }
     let reason = tokio::select! {
         stop = MessageReceiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
         () = connection.closed() => "it was cut off".into(),
@@ -568,30 +561,5 @@ async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>)
         connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_within_a_hello_reject() {
-        let known = |is_disabled| IdentifiedRouter {
-            id: "router".into(),
-            kind: RouterKind::Edge,
-            is_disabled,
-            weight: (0, false),
-            has_two: false,
-        };
-        assert_eq!(changed_meanwhile(&Ok(Ok(known(false)))), None);
-        assert_eq!(
-            changed_meanwhile(&Ok(Ok(known(true)))),
-            Some("the router is disabled")
-        );
-        assert_eq!(
-            changed_meanwhile(&Ok(Err(UNKNOWN_ROUTER))),
-            Some(UNKNOWN_ROUTER)
-        );
     }
 }

@@ -49,8 +49,9 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             core.network
                 .links
                 .remove_dialed(&connection.router, &ids, core.network.loss(reason));
-        lost.iter()
-            .for_each(|link| core.network.link_gone(link, reason));
+        for link in &lost {
+            core.network.link_gone(link, reason);
+        }
     }
     let deleted = deleted_destinations(core, &links);
     for link in links {

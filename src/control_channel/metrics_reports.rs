@@ -75,22 +75,21 @@ impl Report {
                     let buckets = members(entry).filter(|(number, _)| *number == number::BUCKETS);
                     let buckets = buckets
                         .filter_map(|(_, bucket)| decode::<metrics::UsageBucketEntry>(bucket));
-                    buckets
-                        .filter_map(|bucket| bucket.key.zip(bucket.value))
-                        .for_each(|(circuit, bucket)| {
-                            let of = |name| {
-                                bucket
-                                    .values
-                                    .iter()
-                                    .find(|entry| entry.key.as_deref() == Some(name))
-                                    .and_then(|entry| entry.value)
-                            };
-                            of_circuit(
-                                &circuit,
-                                ["ingress.rx", "egress.rx"]
-                                    .map(|name| of(name).unwrap_or_default()),
-                            );
-                        });
+                    for (circuit, bucket) in
+                        buckets.filter_map(|bucket| bucket.key.zip(bucket.value))
+                    {
+                        let of = |name| {
+                            bucket
+                                .values
+                                .iter()
+                                .find(|entry| entry.key.as_deref() == Some(name))
+                                .and_then(|entry| entry.value)
+                        };
+                        of_circuit(
+                            &circuit,
+                            ["ingress.rx", "egress.rx"].map(|name| of(name).unwrap_or_default()),
+                        );
+                    }
                 }
                 _ => {}
             }

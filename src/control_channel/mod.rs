@@ -301,9 +301,9 @@ impl Control {
         }) else {
             return false;
         };
-        [&link.source, &link.destination]
-            .into_iter()
-            .for_each(|router| core.network.close_link_at(router, &link));
+        for router in [&link.source, &link.destination] {
+            core.network.close_link_at(router, &link);
+        }
         let _guard = self.0.handle.enter();
         core.network.link_gone(&link, CLOSED);
         true

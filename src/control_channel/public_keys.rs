@@ -38,8 +38,9 @@ pub(crate) fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
         }
     };
     let mut hasher = DefaultHasher::new();
-    keys.iter()
-        .for_each(|key| (&key.kid, &key.usages).hash(&mut hasher));
+    for key in &keys {
+        (&key.kid, &key.usages).hash(&mut hasher);
+    }
     if connection.keys.swap(hasher.finish(), Ordering::AcqRel) == hasher.finish() {
         return;
     }

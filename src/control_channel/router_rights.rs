@@ -115,10 +115,9 @@ impl ControlCore {
             drop(sessions);
             for (known, row) in known.iter_mut().zip(routers) {
                 let Some(row) = row else { continue };
-                alike
-                    .values()
-                    .filter(|(usable, _)| usable.contains(row))
-                    .for_each(|(_, rows)| *known |= rows);
+                for (_, rows) in alike.values().filter(|(usable, _)| usable.contains(row)) {
+                    *known |= rows;
+                }
             }
         }
         known

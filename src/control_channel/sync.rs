@@ -80,20 +80,19 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
             core.registry
                 .each(|connection| connection.connected.ended(&old.id, core.online()));
         }
-        new.or(old)
-            .filter(|_| !is_same)
-            .into_iter()
-            .for_each(|session| sync.record(Notice::ApiSessions(vec![session.id.clone()])));
+        if let Some(session) = new.or(old).filter(|_| !is_same) {
+            sync.record(Notice::ApiSessions(vec![session.id.clone()]));
+        }
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
         sync.record(Notice::SessionsEnded(vec![EndedSession::of(old)]));
     }
-    if let Some((old, new)) = event.of::<SessionCertificate>() {
-        new.or(old).into_iter().for_each(|certificate| {
-            sync.record(Notice::ApiSessions(vec![
-                certificate.spec.api_session_id.clone(),
-            ]))
-        });
+    if let Some((old, new)) = event.of::<SessionCertificate>()
+        && let Some(certificate) = new.or(old)
+    {
+        sync.record(Notice::ApiSessions(vec![
+            certificate.spec.api_session_id.clone(),
+        ]))
     }
     if let Some((old, new)) = event.of::<Authenticator>() {
         let fingerprints = |record: Option<&Record<Authenticator>>| {
@@ -102,10 +101,10 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
                 .flat_map(|record| record.spec.credential.fingerprints().map(String::from));
             of_record.collect::<Vec<_>>()
         };
-        if fingerprints(old) != fingerprints(new) {
-            new.or(old).into_iter().for_each(|record| {
-                sync.record(Notice::OfIdentity(record.spec.identity_id.clone()))
-            });
+        if fingerprints(old) != fingerprints(new)
+            && let Some(record) = new.or(old)
+        {
+            sync.record(Notice::OfIdentity(record.spec.identity_id.clone()))
         }
     }
     if let Some((Some(old), Some(new))) = event.of::<Identity>()
@@ -276,7 +275,9 @@ impl Followers {
             .collect();
         changes.extend(gone.iter().filter_map(|id| sessions.set(id, None)));
         drop(sessions);
-        changes.chunks(CHUNK).for_each(|some| self.tell(some));
+        for some in changes.chunks(CHUNK) {
+            self.tell(some);
+        }
         Ok(())
     }
 
@@ -372,7 +373,9 @@ impl Followers {
             let of = messages
                 .entry([ended, gained, changed])
                 .or_insert_with(|| self.messages(changes, [ended, gained, changed]));
-            of.iter().for_each(|message| follower.send(message.clone()));
+            for message in of.iter() {
+                follower.send(message.clone());
+            }
             follower.send_identities(Action::Delete, gone.into_iter());
         }
     }
@@ -450,8 +453,9 @@ impl Followers {
                 )));
             }
             let gone = told_identities::gone(losing, &announced, &sessions);
-            gone.chunks(CHUNK)
-                .for_each(|some| follower.send_identities(Action::Delete, some.iter().copied()));
+            for some in gone.chunks(CHUNK) {
+                follower.send_identities(Action::Delete, some.iter().copied());
+            }
         }
     }
 

@@ -58,9 +58,9 @@ impl Follower {
     /// Tells the router of identities, or that none of their API sessions is left, if it takes
     /// that.
     pub(crate) fn send_identities<'i>(&self, action: Action, ids: impl Iterator<Item = &'i str>) {
-        told_identities::message(&self.connection, action, ids)
-            .into_iter()
-            .for_each(|message| self.send(message));
+        if let Some(message) = told_identities::message(&self.connection, action, ids) {
+            self.send(message);
+        }
     }
 
     /// Records that the router may know an API session from now on. Returns whether it is to be

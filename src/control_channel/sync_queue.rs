@@ -198,11 +198,15 @@ mod tests {
             api_session: String::new(),
             identity: String::new(),
         };
-        (0..CHUNK + 1).for_each(|number| sync.record(Notice::ApiSessions(vec![id(number)])));
-        ["first", "second"]
-            .into_iter()
-            .for_each(|id| sync.record(Notice::SessionsEnded(vec![ended(id)])));
-        (0..3).for_each(|_| sync.record(Notice::Rights));
+        for number in 0..=CHUNK {
+            sync.record(Notice::ApiSessions(vec![id(number)]));
+        }
+        for id in ["first", "second"] {
+            sync.record(Notice::SessionsEnded(vec![ended(id)]));
+        }
+        for _ in 0..3 {
+            sync.record(Notice::Rights);
+        }
         sync.record(Notice::ApiSessions(vec![id(0)]));
         let lengths = |notice: &Notice| match notice {
             Notice::ApiSessions(ids) => ("changed", ids.len()),

@@ -8,9 +8,9 @@ use super::{
     live_terminators::LiveTerminator,
     network::Network,
     paths::Path,
-    request_failure::RequestFailure,
+    request_failure::{Refusal, RequestFailure},
     select::{Strategy, Weight, choose as choose_by_weight},
-    session_authorizer::{Grant, unreadable},
+    session_authorizer::Grant,
 };
 use crate::{
     entity::{EdgeRouter, Id, Record, Terminator, TypedLookup},
@@ -203,18 +203,18 @@ fn of_record(
     })
 }
 
-/// Chooses the next terminator to dial; the inner error says why there is none.
+/// Chooses the next terminator to dial.
 ///
 /// # Errors
-/// The store cannot be read.
+/// There is none, or the store cannot be read.
 pub(crate) fn choose(
     network: &Network,
     circuit: &Circuit,
     grant: &Grant,
     wanted: &DialTarget<'_>,
-) -> std::result::Result<std::result::Result<Candidate, RequestFailure>, RequestFailure> {
+) -> std::result::Result<Candidate, Refusal> {
     let service = grant.service.id.as_str();
-    let found = find(network, &circuit.router, service, wanted).map_err(unreadable)?;
+    let found = find(network, &circuit.router, service, wanted)?;
     let Candidates {
         mut candidates,
         has_terminators,
@@ -228,7 +228,7 @@ pub(crate) fn choose(
     if !has_terminators {
         let failure =
             RequestFailure::internal(format!("service {service} has no terminators{instance}"));
-        return Ok(Err(failure.because(DialFault::NoHost)));
+        return Err(failure.because(DialFault::NoHost).into());
     }
     let weights: Vec<_> = candidates
         .iter()
@@ -239,19 +239,17 @@ pub(crate) fn choose(
         .position(|candidate| Some(candidate.id().as_str().as_bytes()) == wanted.sticky);
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
     let chosen = choose_by_weight(strategy, &weights, sticky, network.ids.random());
-    Ok(match chosen {
-        Some(chosen) => Ok(candidates.swap_remove(chosen)),
-        None => {
-            let fault = if unreachable.is_some() {
-                DialFault::Path
-            } else {
-                DialFault::NoHost
-            };
-            let unreachable = unreachable.unwrap_or_default();
-            Err(RequestFailure::internal(format!(
-                "service {service} has no online terminators{instance}{unreachable}"
-            ))
-            .because(fault))
-        }
-    })
+    if let Some(chosen) = chosen {
+        return Ok(candidates.swap_remove(chosen));
+    }
+    let fault = if unreachable.is_some() {
+        DialFault::Path
+    } else {
+        DialFault::NoHost
+    };
+    let unreachable = unreachable.unwrap_or_default();
+    let failure = RequestFailure::internal(format!(
+        "service {service} has no online terminators{instance}{unreachable}"
+    ));
+    Err(failure.because(fault).into())
 }

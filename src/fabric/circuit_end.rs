@@ -91,18 +91,20 @@ impl Network {
     /// Tells the routers of a former path that are not on the present one to remove a circuit at
     /// once.
     pub(crate) fn leave_path(&self, circuit: &Circuit, former: &Path, present: &Path) {
-        former
+        for router in former
             .routers
             .iter()
             .filter(|router| !present.has_router(router))
-            .for_each(|router| self.unroute(circuit, router, true));
+        {
+            self.unroute(circuit, router, true);
+        }
     }
 
     /// Tells every router of a path to remove a circuit at once.
     pub(crate) fn unroute_path(&self, circuit: &Circuit, path: &Path) {
-        path.routers
-            .iter()
-            .for_each(|router| self.unroute(circuit, router, true));
+        for router in &path.routers {
+            self.unroute(circuit, router, true);
+        }
     }
 
     /// Tells one router to remove a circuit; also on its next connection, unless it confirms the

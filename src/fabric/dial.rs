@@ -12,12 +12,12 @@ use super::{
     live_terminators::LiveTerminator,
     network::Network,
     passed_on::{passes_to_client, passes_to_host},
-    request_failure::RequestFailure,
+    request_failure::{Refusal, RequestFailure, unreadable},
     reroute, route,
-    route_answer::{PassedOn, RouteFailure},
+    route_answer::{FailurePlace, PassedOn, RouteFailure},
     router::{Egress, LocalDial},
     select::Strategy,
-    session_authorizer::{Grant, PresentedSession, unreadable},
+    session_authorizer::{Grant, PresentedSession},
 };
 use crate::{
     access::Right,
@@ -124,7 +124,7 @@ async fn attempt_all(
     let grant = network
         .authorizer
         .authorize(presented, &circuit.session, Right::Dial, &circuit.router)
-        .map_err(unreadable)??;
+        .map_err(RequestFailure::from)?;
     if grant.service.spec.encryption_required && !has_key(&request.passed_on) {
         return Err(missing_key("initiator").into());
     }
@@ -137,9 +137,10 @@ async fn attempt_all(
             sticky: request.sticky,
             tried: &tried,
         };
-        let candidate = match candidates::choose(network, circuit, &grant, &wanted)? {
+        let candidate = match candidates::choose(network, circuit, &grant, &wanted) {
             Ok(candidate) => candidate,
-            Err(none) => {
+            Err(Refusal::Unreadable(error)) => return Err(unreadable(error).into()),
+            Err(Refusal::Refused(none)) => {
                 if last.is_none() {
                     note_no_host(network, circuit, request.instance, &none);
                 }
@@ -160,7 +161,7 @@ async fn attempt_all(
             .links
             .iter()
             .filter_map(|link| network.links.find(link));
-        if failed.is_invalid_link
+        if failed.place == FailurePlace::Link
             && links.any(|link| link.is_new())
             && attempts < ATTEMPTS + EARLY_ATTEMPTS
         {
@@ -171,7 +172,7 @@ async fn attempt_all(
             if !is_over {
                 note_failed(network, circuit, &candidate, &failed.failure);
             }
-            if failed.is_of_host || candidate.path.links.is_empty() {
+            if failed.place.is_of_host() || candidate.path.links.is_empty() {
                 tried.push(candidate.id().clone());
             }
         }
@@ -191,12 +192,12 @@ async fn attempt_all(
 /// Records at a terminator that it was not reached.
 fn note_host(network: &Network, candidate: &Candidate, failed: &RouteFailure, is_over: bool) {
     let Some(host) = candidate.host() else { return };
-    if failed.is_of_host && !is_over {
+    if failed.place.is_of_host() && !is_over {
         host.load.dial_failed();
         network.show_cost(host);
     }
     // A router in this process ends its own terminators, with what hangs on them.
-    if failed.is_invalid_terminator && host.hosted.router != EdgeRouter::BUILT_IN {
+    if failed.place == FailurePlace::Terminator && host.hosted.router != EdgeRouter::BUILT_IN {
         network.end_terminator(host);
     }
 }

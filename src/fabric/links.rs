@@ -283,9 +283,9 @@ impl ReportedLinks {
         let mut links = self.links.lock();
         let confirmed = links.confirm(destination, is_meant);
         let is_any = !confirmed.is_empty();
-        confirmed
-            .into_iter()
-            .for_each(|(id, ends)| self.online.link_opened(&id, ends));
+        for (id, ends) in confirmed {
+            self.online.link_opened(&id, ends);
+        }
         is_any
     }
 
@@ -375,8 +375,9 @@ impl ReportedLinks {
         let mut links = self.links.lock();
         let ids = lost(&links);
         let lost = links.remove_several(ids);
-        lost.iter()
-            .for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
+        for link in &lost {
+            self.online.link_lost(&link.id, loss.reason, loss.at);
+        }
         lost
     }
 
@@ -610,9 +611,9 @@ mod tests {
     #[test]
     fn moved_links_leave_their_path() {
         let links = ReportedLinks::new(Online::default());
-        [("b", "a"), ("c", "a")]
-            .iter()
-            .for_each(|(router, source)| assert!(!links.accepted(router, source)));
+        for (router, source) in [("b", "a"), ("c", "a")] {
+            assert!(!links.accepted(router, source));
+        }
         report(&links, "a", "l", "b", 1);
         assert_eq!(links.cost_between("l", ["b", "a"]), Some(130_001));
         assert!(matches!(

@@ -57,7 +57,7 @@ pub(crate) use self::network::Network;
 pub(crate) use self::passed_on::{TO_CLIENT, TO_HOST, strip, strip_on_link};
 pub(crate) use self::paths::{Node, Path};
 pub use self::peer::ChannelPeer;
-pub(crate) use self::request_failure::{FailureReason, RequestFailure};
+pub(crate) use self::request_failure::{FailureReason, RequestFailure, unreadable};
 pub(crate) use self::reroute::{begin as begin_reroute, improve, improve_paths};
 pub(crate) use self::review::{finish as finish_reviews, run as review_access};
 pub(crate) use self::review_triggers::{PendingSet, ReviewTrigger};
@@ -66,5 +66,5 @@ pub(crate) use self::route_answer::{
 };
 pub(crate) use self::router::{Connecting, Egress, LocalDial, RouteOrder, Router};
 pub(crate) use self::select::{Strategy, Weight};
-pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
+pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer};
 pub(crate) use self::terminator_records::EDGE;

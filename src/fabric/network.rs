@@ -152,7 +152,9 @@ impl Network {
             .iter()
             .filter_map(|router| self.routers.find(router))
             .collect();
-        routers.iter().for_each(|router| router.describe(&mut info));
+        for router in &routers {
+            router.describe(&mut info);
+        }
         Some(info)
     }
 
@@ -219,11 +221,14 @@ impl Network {
         let mut ticks = interval(REDUCE_INTERVAL);
         loop {
             ticks.tick().await;
-            self.terminators
+            for terminator in self
+                .terminators
                 .all()
                 .iter()
                 .filter(|terminator| terminator.load.reduce_failures())
-                .for_each(|terminator| self.show_cost(terminator));
+            {
+                self.show_cost(terminator);
+            }
         }
     }
 

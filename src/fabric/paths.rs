@@ -79,17 +79,16 @@ impl Graph {
             .enumerate()
             .map(|(place, node)| (node.id.clone(), place))
             .collect();
-        let mut edges = vec![Vec::new(); nodes.len()];
+        let mut edges: Vec<Vec<_>> = vec![Vec::new(); nodes.len()];
         for edge in all {
             let [one, other] = edge.ends.each_ref().map(|id| places.get(id).copied());
             let (Some(one), Some(other)) = (one, other) else {
                 continue;
             };
             for (from, to) in [(one, other), (other, one)] {
-                edges
-                    .get_mut(from)
-                    .into_iter()
-                    .for_each(|edges: &mut Vec<_>| edges.push((to, edge.link.clone(), edge.cost)));
+                if let Some(of_node) = edges.get_mut(from) {
+                    of_node.push((to, edge.link.clone(), edge.cost));
+                }
             }
         }
         Self {
@@ -107,9 +106,9 @@ impl Graph {
         let mut best: Vec<Option<Reached>> = vec![None; self.nodes.len()];
         let mut done = vec![false; self.nodes.len()];
         let mut queue = BinaryHeap::from([Reverse((0_u32, start))]);
-        best.get_mut(start)
-            .into_iter()
-            .for_each(|known| *known = Some((0, None)));
+        if let Some(known) = best.get_mut(start) {
+            *known = Some((0, None));
+        }
         while let Some(Reverse((cost, place))) = queue.pop() {
             let Some(is_done) = done.get_mut(place).filter(|is_done| !**is_done) else {
                 continue;
@@ -332,7 +331,7 @@ mod tests {
                 .map(|(id, path)| (id.clone(), path.cost))
                 .collect();
             assert_eq!(costs, expected, "{nodes:?} {edges:?}");
-            for (id, path) in found.iter() {
+            for (id, path) in &found {
                 assert_eq!(
                     (
                         path.routers.first().map(String::as_str),

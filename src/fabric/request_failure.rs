@@ -3,7 +3,7 @@
 use serde_json::json;
 use wire::sdk::Retry;
 
-use crate::hosting::DialFault;
+use crate::{error::Error, hosting::DialFault};
 
 /// Why a request failed, for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,4 +144,39 @@ impl RequestFailure {
     pub(crate) fn structured(&self) -> String {
         json!({ "message": self.text, "code": self.code, "cause": null, "retryHint": self.retry as u32 }).to_string()
     }
+}
+
+/// Why a request is not granted.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Refused(RequestFailure),
+    /// The store cannot be read, so that it is not known.
+    Unreadable(Error),
+}
+
+impl From<RequestFailure> for Refusal {
+    fn from(failure: RequestFailure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+impl From<Refusal> for RequestFailure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Refused(failure) => failure,
+            Refusal::Unreadable(error) => unreadable(error),
+        }
+    }
+}
+
+/// The failure of a request whose right cannot be looked up.
+pub(crate) fn unreadable(error: Error) -> RequestFailure {
+    tracing::warn!(%error, "a right cannot be looked up");
+    RequestFailure::busy("the controller cannot read the store at the moment")
 }

@@ -120,10 +120,13 @@ async fn move_to(network: Arc<Network>, circuit: Arc<Circuit>, path: Arc<Path>) 
         (&before, &path)
     };
     let is_open = network.circuits.set_path(&circuit, kept).is_some();
-    left.routers
+    for router in left
+        .routers
         .iter()
         .filter(|router| !kept.has_router(router))
-        .for_each(|router| network.unroute(&circuit, router, !is_open));
+    {
+        network.unroute(&circuit, router, !is_open);
+    }
     if !is_open {
         // It has ended meanwhile, when it had the other path.
         return kept

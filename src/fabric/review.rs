@@ -12,7 +12,7 @@ use super::{
     circuits::Circuit,
     live_terminators::LiveTerminator,
     network::Network,
-    request_failure::RequestFailure,
+    request_failure::{Refusal, RequestFailure},
     review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     session_authorizer::PresentedSession,
 };
@@ -74,9 +74,9 @@ impl std::fmt::Debug for Circuit {
 /// both ends open for half a minute. Holds `turn` until then.
 async fn end_soon<T>(network: Arc<Network>, circuits: Vec<Arc<Circuit>>, turn: T) {
     sleep(ENDING).await;
-    circuits
-        .iter()
-        .for_each(|circuit| network.end_circuit(circuit, true, "its session has ended"));
+    for circuit in &circuits {
+        network.end_circuit(circuit, true, "its session has ended");
+    }
     drop(turn);
 }
 
@@ -208,16 +208,15 @@ impl Review<'_> {
         let (found, caller) = authorizer
             .store
             .read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
+        let presented = PresentedSession { api_session, token };
         let problem = match (found, caller) {
-            (Some(session), Some(_)) => authorizer
-                .authorize(
-                    PresentedSession { api_session, token },
-                    &session,
-                    right,
-                    router,
-                )?
-                .err()
-                .map(Problem::Denied),
+            (Some(session), Some(_)) => {
+                match authorizer.authorize(presented, &session, right, router) {
+                    Ok(_) => None,
+                    Err(Refusal::Refused(failure)) => Some(Problem::Denied(failure)),
+                    Err(Refusal::Unreadable(error)) => return Err(error),
+                }
+            }
             _ => Some(Problem::Gone),
         };
         self.known.insert(key, problem.clone());

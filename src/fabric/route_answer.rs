@@ -31,12 +31,26 @@ pub(crate) enum RefusalCause {
 #[derive(Debug)]
 pub(crate) struct RouteFailure {
     pub failure: RequestFailure,
-    /// Whether the host or its router reported it, so that another host may be reached over the
-    /// same path.
-    pub is_of_host: bool,
-    pub is_invalid_terminator: bool,
-    /// Whether a router does not know a link of the path.
-    pub is_invalid_link: bool,
+    pub place: FailurePlace,
+}
+
+/// Where a route failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailurePlace {
+    /// On the path, or the circuit itself has ended.
+    Path,
+    /// A router does not know a link of the path.
+    Link,
+    /// The host or its router reported it: another host may be reached over the same path.
+    Host,
+    /// The host's router does not know the terminator.
+    Terminator,
+}
+
+impl FailurePlace {
+    pub(crate) fn is_of_host(self) -> bool {
+        matches!(self, Self::Host | Self::Terminator)
+    }
 }
 
 impl RouteFailure {
@@ -44,17 +58,15 @@ impl RouteFailure {
     pub(crate) fn of_path(failure: RequestFailure) -> Self {
         Self {
             failure,
-            is_of_host: false,
-            is_invalid_terminator: false,
-            is_invalid_link: false,
+            place: FailurePlace::Path,
         }
     }
 
     /// A failure of the host.
     pub(crate) fn of_host(failure: RequestFailure) -> Self {
         Self {
-            is_of_host: true,
-            ..Self::of_path(failure)
+            failure,
+            place: FailurePlace::Host,
         }
     }
 
@@ -65,20 +77,15 @@ impl RouteFailure {
 
     /// The refusal of a router, which has the host if `is_last`.
     pub(super) fn of_refusal(refusal: RouteRefusal, is_last: bool) -> Self {
-        let RouteRefusal { text, cause } = refusal;
-        let is_invalid_link = cause == RefusalCause::Link;
-        let is_of_host = is_last && !is_invalid_link;
-        let fault = match cause {
-            _ if !is_of_host => DialFault::Path,
-            RefusalCause::Terminator => DialFault::Left,
-            RefusalCause::Other(fault) => fault,
-            RefusalCause::Link => DialFault::Path,
+        let (place, fault) = match refusal.cause {
+            RefusalCause::Link => (FailurePlace::Link, DialFault::Path),
+            _ if !is_last => (FailurePlace::Path, DialFault::Path),
+            RefusalCause::Terminator => (FailurePlace::Terminator, DialFault::Left),
+            RefusalCause::Other(fault) => (FailurePlace::Host, fault),
         };
         Self {
-            failure: RequestFailure::internal(text).because(fault),
-            is_of_host,
-            is_invalid_terminator: is_of_host && cause == RefusalCause::Terminator,
-            is_invalid_link,
+            failure: RequestFailure::internal(refusal.text).because(fault),
+            place,
         }
     }
 }

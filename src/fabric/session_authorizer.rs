@@ -1,13 +1,12 @@
 //! Decides whether a session grants its right at a router now, for the built-in router and for
 //! routers with a control channel.
 
-use super::request_failure::{FailureReason, RequestFailure};
+use super::request_failure::{FailureReason, Refusal, RequestFailure};
 use crate::{
     access::{Access, PolicyEntityKind, Right},
     authentication::Sessions,
     clock::Clock,
     entity::{ApiSession, Id, Identity, Record, Service, Session, TypedLookup},
-    error::{Error, Result},
     posture::{Posture, ServicePermission},
     store::Store,
 };
@@ -36,48 +35,48 @@ pub(crate) struct Grant {
 }
 
 impl SessionAuthorizer {
-    /// Whether a session grants its right at a router now. The inner error says why not.
+    /// What a session grants at a router now.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// It does not grant its right, or the store cannot be read.
     pub(crate) fn authorize(
         &self,
         presented: PresentedSession<'_>,
         session: &Record<Session>,
         right: Right,
         router: &str,
-    ) -> Result<std::result::Result<Grant, RequestFailure>> {
+    ) -> Result<Grant, Refusal> {
         // First, because what follows counts as activity of the API session: a router must not keep
         // those of others open.
         if !self.may_use(router, session.spec.identity_id.as_str()) {
-            return Ok(Err(RequestFailure::no_router()));
+            return Err(RequestFailure::no_router().into());
         }
         let Some(caller) = self
             .sessions
             .resolve(&self.store, presented.token, self.clock.now())?
         else {
-            return Ok(Err(RequestFailure::invalid_api_session()));
+            return Err(RequestFailure::invalid_api_session().into());
         };
         // A token of an external signer is not required here: REST requests carry it, and it was
         // required for the creation of the session.
         if caller.queries.iter().any(|query| !query.is_token()) {
-            return Ok(Err(RequestFailure::invalid_api_session()));
+            return Err(RequestFailure::invalid_api_session().into());
         }
         let spec = &session.spec;
         if spec.api_session_id != *presented.api_session {
-            return Ok(Err(RequestFailure::invalid_session()));
+            return Err(RequestFailure::invalid_session().into());
         }
         if Right::from(spec.policy_type) != right {
-            return Ok(Err(RequestFailure::wrong_type()));
+            return Err(RequestFailure::wrong_type().into());
         }
         let (stands, service) = self
             .store
             .read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
         if !stands {
-            return Ok(Err(RequestFailure::invalid_session()));
+            return Err(RequestFailure::invalid_session().into());
         }
         let Some(service) = service else {
-            return Ok(Err(RequestFailure::no_service()));
+            return Err(RequestFailure::no_service().into());
         };
         let identity = caller.identity.id.as_str();
         let permission = self.posture.permission(
@@ -89,10 +88,10 @@ impl SessionAuthorizer {
         match permission {
             ServicePermission::Granted(_) => {}
             ServicePermission::Missing => {
-                return Ok(Err(RequestFailure::not_permitted(FailureReason::Policy)));
+                return Err(RequestFailure::not_permitted(FailureReason::Policy).into());
             }
             ServicePermission::Blocked(..) => {
-                return Ok(Err(RequestFailure::not_permitted(FailureReason::Posture)));
+                return Err(RequestFailure::not_permitted(FailureReason::Posture).into());
             }
         }
         let may_use = self.access.ask(|engine| {
@@ -101,12 +100,12 @@ impl SessionAuthorizer {
                 .contains(router)
         });
         if !may_use {
-            return Ok(Err(RequestFailure::no_router()));
+            return Err(RequestFailure::no_router().into());
         }
-        Ok(Ok(Grant {
+        Ok(Grant {
             identity: caller.identity.clone(),
             service,
-        }))
+        })
     }
 
     /// Whether an identity may use a router.
@@ -117,10 +116,4 @@ impl SessionAuthorizer {
                 .is_some_and(|(row, usable)| usable.contains(row))
         })
     }
-}
-
-/// The failure of a request whose right cannot be looked up.
-pub(crate) fn unreadable(error: Error) -> RequestFailure {
-    tracing::warn!(%error, "a right cannot be looked up");
-    RequestFailure::busy("the controller cannot read the store at the moment")
 }

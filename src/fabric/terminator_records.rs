@@ -106,12 +106,12 @@ impl TerminatorRecords {
     /// Queues terminators of a router for deletion.
     pub(crate) fn remove(&self, router: &str, ids: impl IntoIterator<Item = Id<Terminator>>) {
         let mut ended = self.ended.lock();
-        ids.into_iter().for_each(|id| {
+        for id in ids {
             ended.add(OfRouter {
                 id,
                 router: router.to_owned(),
             })
-        });
+        }
         drop(ended);
         self.added.notify_one();
     }
@@ -325,9 +325,9 @@ mod tests {
             id: Id::from_text(text),
             router: "router".into(),
         };
-        ["b", "a"]
-            .into_iter()
-            .for_each(|text| ended.add(terminator(text)));
+        for text in ["b", "a"] {
+            ended.add(terminator(text));
+        }
         let until = ended.last;
         assert!(
             ended.drop_until(&terminator("a"), until) && !ended.drop_until(&terminator("c"), until)

@@ -92,7 +92,9 @@ pub(crate) async fn serve(
             return;
         }
     };
-    replaced.iter().for_each(|link| link.close());
+    if let Some(link) = &replaced {
+        link.close();
+    }
     if core
         .network
         .links

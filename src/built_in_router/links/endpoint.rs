@@ -274,11 +274,11 @@ impl LinkEndpoint {
         }
         let again = self.window.lock().overdue(Instant::now(), MAX_AGAIN);
         let clock = self.clock();
-        again.iter().for_each(|payload| {
+        for payload in &again {
             connection
                 .outbox
                 .push(queue, payload.encode(&self.circuit, clock))
-        });
+        }
     }
 
     /// How many payloads and acknowledgements have arrived.

@@ -121,11 +121,9 @@ impl Link {
 
     /// Closes its connections.
     pub(crate) fn close(&self) {
-        self.connections
-            .lock()
-            .iter()
-            .flatten()
-            .for_each(|connection| connection.close());
+        for connection in self.connections.lock().iter().flatten() {
+            connection.close();
+        }
     }
 
     /// Adds a connection, unless there is one for the same purpose.

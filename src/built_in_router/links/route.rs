@@ -227,10 +227,10 @@ fn end(core: &RouterCore, endpoint: &Arc<LinkEndpoint>) {
     let circuit = core.registry.circuit(&endpoint.circuit);
     endpoint.cut();
     // The client of a dial in progress waits for the next attempt.
-    if endpoint.is_running() || endpoint.is_of_host {
-        circuit
-            .iter()
-            .for_each(|circuit| core.fail_circuit(circuit, &failure));
+    if (endpoint.is_running() || endpoint.is_of_host)
+        && let Some(circuit) = &circuit
+    {
+        core.fail_circuit(circuit, &failure);
     }
     if !endpoint.is_running() {
         core.endpoints.remove(&endpoint.circuit, endpoint);

@@ -81,9 +81,9 @@ impl Way {
 
     /// Drops what waits.
     fn discard(&self) {
-        [&self.payloads, &self.acknowledgements]
-            .into_iter()
-            .for_each(|slot| slot.connection.outbox.discard(slot.queue));
+        for slot in [&self.payloads, &self.acknowledgements] {
+            slot.connection.outbox.discard(slot.queue);
+        }
     }
 }
 
