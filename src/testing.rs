@@ -80,8 +80,9 @@ pub mod logging {
     pub use crate::logging::{changeable, subscriber};
 }
 pub mod maintenance {
+    pub use crate::expiring::overdue;
     pub use crate::maintenance::{
-        Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof,
+        Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof,
     };
 }
 pub mod built_in_router {

@@ -19,11 +19,8 @@ use super::{
     progress::watched,
 };
 use crate::{
-    admin_socket::Outcome,
-    clock::Clock,
-    config::Config,
-    controller,
-    maintenance::{self, Trial},
+    admin_socket::Outcome, clock::Clock, config::Config, controller, expiring::snapshot_files,
+    maintenance::Trial,
 };
 
 /// Test the restore of a snapshot: restore a copy, start a controller on it, log in, and check its
@@ -65,7 +62,7 @@ fn newest(config: &Config) -> Result<PathBuf, CommandError> {
     let Some(directory) = &config.snapshots.directory else {
         return newest_known(config);
     };
-    let newest = maintenance::newest(directory, Clock::system().now())
+    let newest = snapshot_files::newest(directory, Clock::system().now())
         .map_err(|error| CommandError::of(format!("{}: {error}", directory.display())))?;
     newest
         .map(|(_, path)| path)

@@ -20,8 +20,7 @@ mod trials;
 mod upgrade;
 
 pub(crate) use background::Background;
-pub(crate) use schedule::{OverdueSnapshot, newest};
-pub use schedule::{Schedule, overdue};
+pub use schedule::Schedule;
 pub use scrub::Scrub;
 pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialState, Trials, Tried};
 pub(crate) use upgrade::{record_release, upgrade};

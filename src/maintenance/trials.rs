@@ -13,12 +13,13 @@ use std::{
 use super::{
     offline::OfflineError,
     runs::{RunState, Runs},
-    schedule, snapshot_proof,
+    snapshot_proof,
 };
 use crate::{
     clock::{Clock, Timestamp},
     config::Config,
     error::{Error, Result},
+    expiring::snapshot_files,
     priority::lower_priority,
     store::{Progress, beside},
 };
@@ -91,7 +92,7 @@ impl Trials {
     pub(crate) fn known(&self) -> Result<Vec<SnapshotFile>> {
         let mut paths = vec![beside(&self.config.data, ".snapshot")];
         if let Some(directory) = &self.config.snapshots.directory {
-            match schedule::all(directory) {
+            match snapshot_files::all(directory) {
                 Ok(found) => paths.extend(found.into_iter().map(|(_, path)| path)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {

@@ -17,10 +17,10 @@ use rustix::process::{Resource, getrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::newest;
 use crate::{
     clock::Timestamp,
     config::Config,
+    expiring::snapshot_files,
     store::{beside, free_bytes},
 };
 
@@ -243,7 +243,7 @@ fn snapshots(config: &Config) -> DoctorFinding {
     };
     let shown = directory.display();
     let now = Timestamp::from(SystemTime::now());
-    match newest(directory, now) {
+    match snapshot_files::newest(directory, now) {
         Ok(Some((at, path))) if now.since(at) > config.snapshots.interval.duration() * 2 => {
             DoctorFinding::bad(
                 CHECK,
