@@ -40,7 +40,7 @@ mod logging;
 mod maintenance;
 pub mod testing;
 
-use model::{clock, config, entity, error, hidden_text, metrics, outbound, schema};
+use model::{clock, config, entity, error, hidden_text, metrics, schema};
 use policy::{
     access, authentication, change, enrollment, expiring, explain, hosting, posture, priority,
 };

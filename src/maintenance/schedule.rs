@@ -11,14 +11,15 @@ use std::{
     time::Duration,
 };
 
-use super::{Background, Maintenance, off_site};
-use crate::{
+use model::{
     clock::{Clock, Timestamp},
     config::Snapshots,
     error::{Error, Refusal, Result},
-    expiring::snapshot_files,
-    store::Progress,
 };
+use policy::expiring::snapshot_files;
+use store::Progress;
+
+use super::{Background, Maintenance, off_site};
 
 /// The interval at which the schedule is checked.
 const TICK: Duration = Duration::from_secs(20);

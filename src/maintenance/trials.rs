@@ -10,18 +10,18 @@ use std::{
     sync::Arc,
 };
 
+use model::{
+    clock::{Clock, Timestamp},
+    config::Config,
+    error::{Error, Result},
+};
+use policy::{expiring::snapshot_files, priority::lower_priority};
+use store::{Progress, beside};
+
 use super::{
     offline::OfflineError,
     runs::{RunState, Runs},
     snapshot_proof,
-};
-use crate::{
-    clock::{Clock, Timestamp},
-    config::Config,
-    error::{Error, Result},
-    expiring::snapshot_files,
-    priority::lower_priority,
-    store::{Progress, beside},
 };
 
 /// The `nice` value of a trial.
@@ -111,7 +111,7 @@ impl Trials {
     /// Starts a trial of a known snapshot on a thread of its own.
     ///
     /// # Errors
-    /// There is no such snapshot; [`crate::error::Refusal::RateLimited`] while another trial is in
+    /// There is no such snapshot; [`model::error::Refusal::RateLimited`] while another trial is in
     /// progress.
     pub(crate) fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
         let unknown = || {

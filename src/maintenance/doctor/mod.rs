@@ -13,16 +13,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use model::{clock::Timestamp, config::Config};
+use policy::expiring::snapshot_files;
 use rustix::process::{Resource, getrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    clock::Timestamp,
-    config::Config,
-    expiring::snapshot_files,
-    store::{beside, free_bytes},
-};
+use store::{beside, free_bytes};
 
 /// Free bytes that should be left beside a copy of the data file.
 const SPARE: u64 = 256 << 20;
