@@ -15,7 +15,7 @@ SCRIPTS = (".js", ".mjs", ".css")
 COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "controller.toml")
 # Integration tests have the name of their module. These modules, of the root package and of crates, have tests under other names, too.
 TESTED_BY = {
-    "access": ["access", "access_changes", "engine"], "admin_socket": ["command_line", "short_commands"],
+    "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
     "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
     "built_in_router": ["router"], "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
     "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],

@@ -34,7 +34,7 @@ class Changes(unittest.TestCase):
         self.assertEqual((chosen.packages, chosen.root), (["overkeep-model", "overkeep-store"], True))
         self.assertEqual(chosen.filters, ["contract::", "crud::", "kinds::", "upgrades::"])
         chosen = plan(["crates/policy/src/posture/session_review.rs", "crates/policy/src/access/rights.rs"], ALONE)
-        self.assertEqual(chosen.filters, ["access::", "access_changes::", "engine::", "posture::", "posture_restarts::"])
+        self.assertEqual(chosen.filters, ["access::", "access_changes::", "posture::", "posture_restarts::"])
 
     def test_a_crate_that_nobody_uses_is_alone(self):
         chosen = plan(["crates/wire/Cargo.toml"], WORKSPACE)

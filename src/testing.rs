@@ -6,8 +6,7 @@
 
 pub mod access {
     pub use policy::access::{
-        Access, AccessAudit, AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy,
-        PolicyEntityKind, PolicyGrant, PolicyKind, Right, RoleMatch,
+        Access, AccessAudit, Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     };
 }
 pub mod admin_socket {
