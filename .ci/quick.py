@@ -15,12 +15,14 @@ SCRIPTS = (".js", ".mjs", ".css")
 COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "controller.toml")
 # Integration tests have the name of their module. These modules, of the root package and of crates, have tests under other names, too.
 TESTED_BY = {
-    "admin_socket": ["command_line", "short_commands"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens"],
-    "built_in_router": ["router"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
-    "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals"],
-    "entity": ["kinds", "crud", "upgrades"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
+    "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
+    "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
+    "built_in_router": ["router"], "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
+    "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
+    "entity": ["kinds", "crud", "upgrades"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
-    "online": ["control::seen"], "page": ["page"], "schema": ["contract"], "store": ["store"],
+    "online": ["control::seen"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "schema": ["contract"],
+    "sealed_keys": ["sealed_keys"], "session_tokens": ["control::session_tokens"], "store": ["store"],
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],

@@ -33,6 +33,8 @@ class Changes(unittest.TestCase):
         chosen = plan(["crates/model/src/entity/kinds/mfa.rs", "crates/model/src/schema.rs"], WORKSPACE)
         self.assertEqual((chosen.packages, chosen.root), (["overkeep-model", "overkeep-store"], True))
         self.assertEqual(chosen.filters, ["contract::", "crud::", "kinds::", "upgrades::"])
+        chosen = plan(["crates/policy/src/posture/session_review.rs", "crates/policy/src/access/rights.rs"], ALONE)
+        self.assertEqual(chosen.filters, ["access::", "access_changes::", "posture::", "posture_restarts::"])
 
     def test_a_crate_that_nobody_uses_is_alone(self):
         chosen = plan(["crates/wire/Cargo.toml"], WORKSPACE)
@@ -53,9 +55,9 @@ class Changes(unittest.TestCase):
             self.assertTrue(chosen.root)
 
     def test_sources_of_the_program_choose_tests(self):
-        chosen = plan(["src/posture/session_review.rs", "src/control_channel/mod.rs"], ALONE)
+        chosen = plan(["src/listener/sockets.rs", "src/control_channel/mod.rs"], ALONE)
         self.assertTrue(chosen.root)
-        self.assertEqual(chosen.filters, ["control::", "control_channel::", "posture::", "session_review::"])
+        self.assertEqual(chosen.filters, ["control::", "control_channel::", "hostile::", "listener::", "request_framing::", "sockets::"])
         self.assertEqual(plan(["src/lib.rs"], ALONE).filters, [])
 
     def test_a_test_chooses_itself(self):

@@ -19,18 +19,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    access::Access,
-    authentication::{Refusals, Sessions, session_end},
-    change::{Certificates, Changes},
+use model::{
     clock::{Clock, Timestamp},
     config,
     entity::{ApiSession, Enrollment, HistoryClass, Id},
     error::Result,
+};
+use policy::{
+    access::Access,
+    authentication::{Refusals, Sessions, session_end},
+    change::{Certificates, Changes},
     hosting::Hosting,
     posture::{self, Expiry, Posture, Trigger},
-    store::{OpenStore, Phase, Retention, Store},
 };
+use store::{OpenStore, Phase, Retention, Store};
 
 /// The components that the jobs work on.
 pub(crate) struct Jobs {

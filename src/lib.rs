@@ -27,29 +27,23 @@
 // so the lint is set only here.
 #![warn(unreachable_pub)]
 
-mod access;
 mod admin_socket;
-mod authentication;
 mod built_in_router;
-mod change;
 mod cli;
 mod control_channel;
 mod controller;
-mod enrollment;
-mod expiring;
-mod explain;
 mod fabric;
-mod hosting;
 mod http;
 mod jobs;
 mod listener;
 mod logging;
 mod maintenance;
-mod posture;
-mod priority;
 pub mod testing;
 
-use model::{clock, config, entity, error, hidden_text, metrics, outbound, schema};
+use model::{clock, config, entity, error, hidden_text, metrics, schema};
+use policy::{
+    access, authentication, change, enrollment, expiring, explain, hosting, posture, priority,
+};
 use store::{self, online};
 
 /// The program: runs the command of this process.

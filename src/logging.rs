@@ -14,6 +14,10 @@ use std::fmt::{Debug, Display};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use model::{
+    config::{Format, Log},
+    hidden_text,
+};
 use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata, Subscriber};
@@ -22,9 +26,6 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
-
-use crate::config::{Format, Log};
-use crate::hidden_text;
 
 pub(crate) use peer_lines::may_log;
 

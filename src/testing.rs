@@ -5,21 +5,20 @@
 //! any release may change it.
 
 pub mod access {
-    pub use crate::access::{
-        Access, AccessAudit, AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy,
-        PolicyEntityKind, PolicyGrant, PolicyKind, Right, RoleMatch,
+    pub use policy::access::{
+        Access, AccessAudit, Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     };
 }
 pub mod admin_socket {
     pub use crate::admin_socket::{AdminContext, Command, Outcome, request, socket};
 }
 pub mod authentication {
-    pub use crate::authentication::{
+    pub use policy::authentication::{
         Attempt, Codes, FailureCount, Passwords, Requester, Sessions, Tokens, codes,
     };
 }
 pub mod change {
-    pub use crate::change::{
+    pub use policy::change::{
         Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile,
         PasswordRules, SealedKeys, certificates, enrollment, first_start, stored_seal,
     };
@@ -28,10 +27,10 @@ pub mod cli {
     pub use crate::cli::{CommandError, act, api, run};
 }
 pub mod clock {
-    pub use crate::clock::{CalendarTime, Clock, Timestamp};
+    pub use model::clock::{CalendarTime, Clock, Timestamp};
 }
 pub mod config {
-    pub use crate::config::{
+    pub use model::config::{
         Address, CodeConfig, Config, Format, KeySetConfig, Log, MemberLimits, PasswordConfig,
         SessionConfig, Snapshots, Span, TokenConfig,
     };
@@ -40,7 +39,7 @@ pub mod controller {
     pub use crate::controller::{Controller, NotStarted, drill, host, start};
 }
 pub mod entity {
-    pub use crate::entity::{
+    pub use model::entity::{
         AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy,
         Authenticator, Author, Ca, Config, ConfigType, Controller, Counted, Credential, Document,
         ESCALATIONS, EdgeRouter, EdgeRouterPolicy, EndpointReport, Enrollment, Entity, Epoch,
@@ -52,23 +51,23 @@ pub mod entity {
         TypedLookup, builtin, external_id_claim, history,
     };
     pub mod api_session {
-        pub use crate::entity::api_session::State;
+        pub use model::entity::api_session::State;
     }
     pub mod auth_policy {
-        pub use crate::entity::auth_policy::Updb;
+        pub use model::entity::auth_policy::Updb;
     }
     pub mod enrollment {
-        pub use crate::entity::enrollment::Method;
+        pub use model::entity::enrollment::Method;
     }
     pub mod external_jwt_signer {
-        pub use crate::entity::external_jwt_signer::TargetToken;
+        pub use model::entity::external_jwt_signer::TargetToken;
     }
     pub mod mfa {
-        pub use crate::entity::mfa::{CodePurpose, UsedCode};
+        pub use model::entity::mfa::{CodePurpose, UsedCode};
     }
 }
 pub mod error {
-    pub use crate::error::{Error, Refusal, Result};
+    pub use model::error::{Error, Refusal, Result};
 }
 pub mod http {
     pub use crate::http::{
@@ -81,20 +80,21 @@ pub mod logging {
 }
 pub mod maintenance {
     pub use crate::maintenance::{
-        Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof,
+        Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof,
     };
+    pub use policy::expiring::overdue;
 }
 pub mod built_in_router {
     pub use crate::built_in_router::{Router, TrafficInfo};
     pub use crate::fabric::ChannelPeer;
 }
 pub mod posture {
-    pub use crate::posture::{
+    pub use policy::posture::{
         Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation,
     };
 }
 pub mod store {
-    pub use crate::store::{
+    pub use store::{
         Cache, Candidates, DeleteRule, DependencyRecorder, Event, HistoryAnchor, IndexCode,
         KindEntry, ListPlan, NEWEST, OpenError, OpenStore, Options, Phase, Progress, Read, Report,
         Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,

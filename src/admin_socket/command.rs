@@ -3,10 +3,10 @@
 
 use std::{fmt, net::IpAddr, path::PathBuf};
 
+use policy::access::Right;
 use serde::{Deserialize, Serialize};
+use store::HistoryAnchor;
 use zeroize::Zeroizing;
-
-use crate::{access::Right, store::HistoryAnchor};
 
 /// A command of the host's owner.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

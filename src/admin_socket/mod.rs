@@ -21,20 +21,23 @@ use pki::{Adoption, Certificate, Role};
 use report::unusable_lines;
 pub(crate) use report::{copied, describe, found, verified_lines};
 
-use crate::{
-    access::{Access, Right},
-    authentication::{LoginLinks, Passwords, administrators},
-    change::{self, Certificates, Change, Changes},
+use model::{
     clock::{Clock, Timestamp},
     entity::{AuthPolicy, Authenticator, EdgeRouter, Identity, Record, TransitRouter, TypedLookup},
     error::{Error, Result},
-    explain::{self, Question},
     hidden_text,
-    hosting::Hosting,
-    maintenance::{Maintenance, Work},
-    posture::Posture,
-    store::{Progress, Read, Store},
 };
+use policy::{
+    access::{Access, Right},
+    authentication::{LoginLinks, Passwords, administrators},
+    change::{self, Certificates, Change, Changes},
+    explain::{self, Question},
+    hosting::Hosting,
+    posture::Posture,
+};
+use store::{Progress, Read, Store};
+
+use crate::maintenance::{Maintenance, Work};
 
 /// The components that commands work on.
 #[derive(Clone)]

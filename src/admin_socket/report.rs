@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
+use model::entity::Enrollment;
+use policy::change::UnusableFiles;
+use store::{Finding, Manifest, Reach, Report, Verified};
+
 use super::command::Outcome;
-use crate::{
-    change::UnusableFiles,
-    entity::Enrollment,
-    store::{Finding, Manifest, Reach, Report, Verified},
-};
 
 /// The lines about a snapshot that was made.
 pub(crate) fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {

@@ -24,6 +24,7 @@ use std::{
 
 use rustix::{fs::OFlags, process::geteuid};
 use serde::{Deserialize, Serialize};
+use store::Progress;
 use uuid::Uuid;
 
 use super::{
@@ -31,10 +32,7 @@ use super::{
     connection::{IO_TIMEOUT, PROGRESS_INTERVAL, connect, descriptor_path, read_line},
     request,
 };
-use crate::{
-    http::Dispatcher,
-    store::{self, Progress},
-};
+use crate::http::Dispatcher;
 
 /// The maximum bytes of a request line. A request with a longer body must be sent over HTTPS.
 const MAX_REQUEST: u64 = 16 << 20;

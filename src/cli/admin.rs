@@ -4,6 +4,7 @@
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use model::config::{self, Config};
 use uuid::Uuid;
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::{
     admin_socket::{Command, MAX_LINK_MINUTES, Outcome, socket},
-    config::{self, Config},
     controller,
 };
 

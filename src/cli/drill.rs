@@ -7,6 +7,8 @@ use std::{
 
 use clap::Args;
 
+use model::{clock::Clock, config::Config};
+use policy::expiring::snapshot_files;
 use serde_json::Value as Json;
 
 use super::{
@@ -18,13 +20,7 @@ use super::{
     },
     progress::watched,
 };
-use crate::{
-    admin_socket::Outcome,
-    clock::Clock,
-    config::Config,
-    controller,
-    maintenance::{self, Trial},
-};
+use crate::{admin_socket::Outcome, controller, maintenance::Trial};
 
 /// Test the restore of a snapshot: restore a copy, start a controller on it, log in, and check its
 /// records. Exit status: 0 the test passed, 3 it failed, 1 it could not be carried out.
@@ -65,7 +61,7 @@ fn newest(config: &Config) -> Result<PathBuf, CommandError> {
     let Some(directory) = &config.snapshots.directory else {
         return newest_known(config);
     };
-    let newest = maintenance::newest(directory, Clock::system().now())
+    let newest = snapshot_files::newest(directory, Clock::system().now())
         .map_err(|error| CommandError::of(format!("{}: {error}", directory.display())))?;
     newest
         .map(|(_, path)| path)

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
+use policy::access::Right;
 use serde_json::Value as Json;
 
 use super::{
@@ -12,10 +13,7 @@ use super::{
     api::{context::LoginContext, login, output, request::ApiRequest, transport::Transport},
     failure::CommandResult,
 };
-use crate::{
-    access::Right,
-    admin_socket::{Command, Outcome},
-};
+use crate::admin_socket::{Command, Outcome};
 
 /// Explain why an identity may or may not use a service, and what would change that. Exit status: 0
 /// it may and it would work now, 3 not, 1 the question cannot be answered.

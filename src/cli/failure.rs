@@ -6,11 +6,10 @@ use std::{
     process::ExitCode,
 };
 
+use model::hidden_text::{shown, shown_lines};
+
 use super::run::{ConfigError, one_line};
-use crate::{
-    admin_socket::Outcome,
-    hidden_text::{shown, shown_lines},
-};
+use crate::admin_socket::Outcome;
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<Outcome, CommandError>;

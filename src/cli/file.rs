@@ -10,6 +10,8 @@ use std::{
 };
 
 use clap::Args;
+use model::{clock::Clock, config::Config};
+use store::Unreadable;
 
 use super::{
     admin::{ControllerFlags, asked, login_hint},
@@ -20,14 +22,11 @@ use super::{
 };
 use crate::{
     admin_socket::{Command, Outcome, copied, describe, found, socket},
-    clock::Clock,
-    config::Config,
     controller,
     maintenance::{
         offline::{self, CheckedFile, OfflineError},
         restore, snapshot_proof,
     },
-    store::Unreadable,
 };
 
 /// Copy the data file, as it is at one moment, to a new file.

@@ -6,6 +6,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 use query::literal;
 use serde_json::Value as Json;
+use store::HistoryAnchor;
 
 use super::{
     admin::ControllerFlags,
@@ -17,7 +18,6 @@ use super::{
 use crate::{
     admin_socket::{Command, Outcome, verified_lines},
     maintenance::offline,
-    store::HistoryAnchor,
 };
 
 /// Show or verify the history of changes.

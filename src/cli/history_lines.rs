@@ -1,9 +1,9 @@
 //! Rows of the history as lines for people: when, who, what, and below it what a change changed.
 
+use model::{entity::kebab, hidden_text::shown};
 use serde_json::Value as Json;
 
 use super::api::output;
-use crate::{entity::kebab, hidden_text::shown};
 
 /// The most characters of a value of a changed member.
 const WIDEST: usize = 60;

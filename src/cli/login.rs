@@ -7,6 +7,8 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use model::config;
+use policy::authentication::ApiTokens;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value as Json, json};
 use zeroize::Zeroizing;
@@ -21,7 +23,7 @@ use super::{
     failure::{CommandError, CommandResult},
     trust::Trust,
 };
-use crate::{admin_socket::Outcome, authentication::ApiTokens, config};
+use crate::admin_socket::Outcome;
 
 const BASE: &str = "/edge/management/v1";
 /// The maximum bytes of a typed line.

@@ -13,9 +13,9 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use model::config::{Config, Reread};
 
 use crate::admin_socket::Outcome;
-use crate::config::{Config, Reread};
 use crate::logging;
 
 use failure::{print, print_error};

@@ -6,6 +6,7 @@
 use std::{ffi::OsString, io::Read, path::PathBuf};
 
 use clap::Args;
+use model::hidden_text::shown;
 use serde_json::{Map, Value as Json};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     openziti,
     read_document::ReadDocument,
 };
-use crate::{admin_socket::Outcome, hidden_text::shown};
+use crate::admin_socket::Outcome;
 
 const PATH: &str = "/overkeep/v1/network";
 /// The maximum length of a file, in bytes.

@@ -1,6 +1,7 @@
 //! The network as a file for `ziti ops import` of OpenZiti, for moving from this controller to
 //! OpenZiti.
 
+use model::entity::EdgeRouter;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
         source::{self, is, is_given, records_of, text},
     },
 };
-use crate::{admin_socket::Outcome, entity::EdgeRouter, http::Interfaces};
+use crate::{admin_socket::Outcome, http::Interfaces};
 
 /// The kinds of network files, and their names in the other file.
 const KINDS: [(&str, &str); 12] = [

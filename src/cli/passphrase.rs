@@ -4,9 +4,10 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use model::config;
 
 use super::{admin::ControllerFlags, failure::CommandResult, file::judged_of, progress::watched};
-use crate::{admin_socket::Outcome, config, maintenance::offline};
+use crate::{admin_socket::Outcome, maintenance::offline};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must
 /// be stopped.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::store::Progress;
+use store::Progress;
 
 const TICK: Duration = Duration::from_millis(100);
 /// The number of characters of a full bar.

@@ -19,9 +19,8 @@ use figment::error::{Actual, Kind};
 use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Num, Value};
 use figment::{Figment, Metadata, Profile, Provider};
+use model::config::Config;
 use pki::text_of;
-
-use crate::config::Config;
 
 const PREFIX: &str = "OVERKEEP_";
 const CONFIG: &str = "OVERKEEP_CONFIG";

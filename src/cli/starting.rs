@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use store::is_held;
+
 use super::failure::print_error;
-use crate::{admin_socket::socket, store::is_held};
+use crate::admin_socket::socket;
 
 /// How long a command waits. A controller with a million records starts in less.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -11,11 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use model::config::{Address, Config};
+
 use super::running::{ADMINISTRATOR, Controller, NotStarted, Password};
-use crate::{
-    config::{Address, Config},
-    store,
-};
 
 /// Prints where the controller listens, and at the first start how to log in.
 pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {

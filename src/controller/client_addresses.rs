@@ -1,10 +1,9 @@
 //! The addresses that the controller sends to its clients.
 
+use model::config::{Address, Config};
+
 use super::routers;
-use crate::{
-    config::{Address, Config},
-    listener::Sockets,
-};
+use crate::listener::Sockets;
 
 /// The addresses that the controller sends to its clients.
 pub(super) struct Addresses {

@@ -3,7 +3,21 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use model::{
+    clock::Clock,
+    config::Config,
+    entity::{Author, EdgeRouter, Id},
+    metrics::Metrics,
+};
 use pki::Keystore;
+use policy::{
+    access::AccessAudit,
+    authentication::{Codes, LoginLinks, Passwords, Refusals, SignerLogins, Tokens},
+    change::{self, Certificates, Changes, SealedKeys},
+    enrollment::Reserved,
+    expiring::ExpiryNotice,
+};
+use store::Store;
 use uuid::Uuid;
 
 use super::{
@@ -16,23 +30,13 @@ use super::{
     settings::{context, files, limits},
 };
 use crate::{
-    access::AccessAudit,
     admin_socket::{AdminContext, LinkMaker},
-    authentication::{Codes, LoginLinks, Passwords, Refusals, SignerLogins, Tokens},
     built_in_router,
-    change::{self, Certificates, Changes, SealedKeys},
-    clock::Clock,
-    config::Config,
     control_channel::{self, Control},
-    enrollment::Reserved,
-    entity::{Author, EdgeRouter, Id},
-    expiring::ExpiryNotice,
     fabric::{Network, SessionAuthorizer},
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
     maintenance::{Maintenance, Trials},
-    metrics::Metrics,
-    store::Store,
 };
 
 /// Handles that are cloned into the context.

@@ -1,5 +1,11 @@
 //! The data file of a starting controller: opened, upgraded, followed, and filled if it is new.
 
+use model::{clock::Clock, config::Config, metrics::StoreMetrics};
+use policy::{
+    authentication::Passwords,
+    change::{self, Administrator, KINDS, NewFile, PasswordRules, SealedKeys, certificates},
+};
+use store::{OpenError, Reader, Store};
 use uuid::Uuid;
 
 use super::{
@@ -9,14 +15,8 @@ use super::{
     settings::options,
 };
 use crate::{
-    authentication::Passwords,
-    change::{self, Administrator, KINDS, NewFile, PasswordRules, SealedKeys, certificates},
-    clock::Clock,
-    config::Config,
     jobs::JobTrigger,
     maintenance::{self, offline},
-    metrics::StoreMetrics,
-    store::{OpenError, Reader, Store},
 };
 
 /// The open file, and what follows it.

@@ -12,19 +12,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use model::{clock::Clock, config::Config, entity::plural, outbound::HttpClient};
 use serde_json::{Value as Json, json};
+use store::{Manifest, Progress, free_bytes};
 use uuid::Uuid;
 
 use super::running::{ADMINISTRATOR, Controller, NotStarted};
 use crate::{
     admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket},
-    clock::Clock,
-    config::Config,
-    entity::plural,
     http::{LocalPart, LocalRequest},
     maintenance::{Trial, Work, offline::CheckedFile, restore},
-    outbound::HttpClient,
-    store::{Manifest, Progress, free_bytes},
 };
 
 /// Kinds whose records a start may delete, because they have ended.

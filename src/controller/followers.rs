@@ -1,17 +1,22 @@
 //! Everything that follows the commits of the store. The followers are created before the store is
 //! started, so that they receive every commit.
 
-use crate::{
-    access::Access,
-    authentication::{ApiTokens, Sessions},
+use model::{
     clock::Clock,
     config::{Address, Config},
     error::Result,
+};
+use policy::{
+    access::Access,
+    authentication::{ApiTokens, Sessions},
     hosting::Hosting,
+    posture::Posture,
+};
+use store::{CommitFeed, OpenStore};
+
+use crate::{
     http::{HistoryReaders, JsonCache, RouterCache},
     jobs::JobTrigger,
-    posture::Posture,
-    store::{CommitFeed, OpenStore},
 };
 
 use super::routers;

@@ -8,18 +8,22 @@ use std::{
 };
 
 use actix_web::{dev::ServerHandle, rt::System};
+use model::{
+    clock::Clock,
+    entity::{ApiSession, EdgeRouter, HistoryClass, Lookup, Service, Session},
+    metrics::{KindLabel, Metrics},
+};
 use pki::Role;
+use policy::{
+    change::Certificates,
+    hosting::{Hosting, ServiceCounts},
+};
+use store::Store;
 
 use crate::{
     built_in_router::Router,
-    change::Certificates,
-    clock::Clock,
     control_channel::Control,
-    entity::{ApiSession, EdgeRouter, HistoryClass, Lookup, Service, Session},
-    hosting::{Hosting, ServiceCounts},
     http::{MetricsFormat, metrics_listener},
-    metrics::{KindLabel, Metrics},
-    store::Store,
 };
 
 /// What the gauges are read from.
@@ -73,7 +77,7 @@ impl Sources {
         }
     }
 
-    fn read_records(&self) -> crate::error::Result<()> {
+    fn read_records(&self) -> model::error::Result<()> {
         let gauges = &self.metrics.gauges;
         self.store.read(|tx| {
             gauges.api_sessions.set(signed(tx.count::<ApiSession>()?));

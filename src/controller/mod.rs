@@ -28,26 +28,30 @@ use std::{
 };
 
 use actix_web::rt::System;
-use tokio::signal::unix::{SignalKind, signal};
-
-use crate::{
+use model::{
+    clock::Clock,
+    config::{self, Address, Config},
+    entity::Author,
+    metrics::StoreMetrics,
+};
+use policy::{
     access::Access,
-    admin_socket::{AdminContext, Command, socket},
     authentication::Passwords,
     change::{
         self, Certificates, Changes, KINDS, NewFile, PasswordRules, SealedKeys, addresses,
         certificates,
     },
-    clock::Clock,
-    config::{self, Address, Config},
-    entity::Author,
     expiring::ExpiryNotice,
+};
+use store::{Progress, Store};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    admin_socket::{AdminContext, Command, socket},
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
     listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
-    metrics::StoreMetrics,
-    store::{Progress, Store},
 };
 
 use self::{

@@ -8,16 +8,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use model::{
+    config::{Config, Reread},
+    error::Result,
+};
+use policy::change::{Certificates, addresses::FormerAddress};
 use serde_json::Value as Json;
 
 use super::settings::limits;
-use crate::{
-    change::{Certificates, addresses::FormerAddress},
-    config::{Config, Reread},
-    error::Result,
-    http::AppState,
-    logging,
-};
+use crate::{http::AppState, logging};
 
 /// The keys that are applied without a restart.
 pub(crate) const RELOADED: [&str; 6] = [

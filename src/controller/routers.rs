@@ -3,15 +3,18 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
-use crate::{
-    built_in_router::{Router, RouterContext},
+use model::{
     config::{Address, Config},
-    control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
+};
+use store::{CommitFeed, OpenStore, Phase};
+
+use crate::{
+    built_in_router::{Router, RouterContext},
+    control_channel::Control,
     fabric::{ChannelPeer, Network},
     listener::{Stream, StreamServer, Unauthenticated},
-    store::{CommitFeed, OpenStore, Phase},
 };
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate

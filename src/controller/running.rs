@@ -3,23 +3,20 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
+use model::{clock::Clock, error::Error};
 use pki::{self, Keystore};
+use policy::{access::AccessAudit, change, expiring::ExpiryNotice};
 use rustls::pki_types::CertificateDer;
+use store::{Progress, Store};
 
 use super::{metrics::MetricsServer, reload::Reload};
 use crate::{
-    access::AccessAudit,
     admin_socket::socket,
     built_in_router::Router,
-    change,
-    clock::Clock,
     control_channel::Control,
-    error::Error,
-    expiring::ExpiryNotice,
     http, jobs,
     listener::{self, SocketError},
     maintenance::{Background, Maintenance, Trials},
-    store::{Progress, Store},
 };
 
 /// The user name of the administrator that the first start creates.

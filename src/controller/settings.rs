@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use model::{clock::Clock, config::Config, entity::AmountLimit, metrics::StoreMetrics};
 use pki::{Files, Keystore};
+use policy::change::ChangeContext;
+use store::online::Online;
 
-use crate::{
-    change::ChangeContext, clock::Clock, config::Config, entity::AmountLimit, http::RequestLimits,
-    metrics::StoreMetrics, online::Online, store,
-};
+use crate::http::RequestLimits;
 
 /// The limits on requests.
 pub(super) fn limits(config: &Config) -> RequestLimits {

@@ -2,6 +2,7 @@
 
 use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 
+use policy::authentication::network;
 use rustix::net::sockopt::{
     set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
 };
@@ -17,7 +18,6 @@ use super::{
     rewind::Rewind,
     shutdown::Shutdown,
 };
-use crate::authentication::network;
 
 /// The ALPN protocol that SDKs offer to a router.
 const ROUTER: &[u8] = b"ziti-edge";

@@ -11,8 +11,9 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
+use model::config::{self, Config};
+
 use super::{Listener, Port};
-use crate::config::{self, Config};
 
 /// A socket, and its address with the real port.
 pub(crate) type Bound = (TcpListener, SocketAddr);

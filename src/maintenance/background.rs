@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use crate::{priority::lower_priority, store::Progress};
+use policy::priority::lower_priority;
+use store::Progress;
 
 /// The `nice` value of the threads: on a busy processor each gets about a tenth of the time of a
 /// normal thread.

@@ -4,13 +4,14 @@
 //! An expired or not yet valid certificate is not damage but a note: a file does not get worse with
 //! age, a snapshot may be restored years later, and the next start renews what can be renewed.
 
-use super::upgrade;
-use crate::{
-    change::{self, SealedKeys, certificates},
+use model::{
     entity::Lookup,
     error::{Error, Result},
-    store::{Finding, Progress, Read, Report, Store, Unreadable},
 };
+use policy::change::{self, SealedKeys, certificates};
+use store::{Finding, Progress, Read, Report, Store, Unreadable};
+
+use super::upgrade;
 
 /// The note if the keys are sealed and there is no passphrase.
 const SEALED_NOTE: &str = "the keys are sealed with a passphrase; without it (passphrase-file) they and their certificates are not checked";

@@ -20,8 +20,7 @@ mod trials;
 mod upgrade;
 
 pub(crate) use background::Background;
-pub(crate) use schedule::{OverdueSnapshot, newest};
-pub use schedule::{Schedule, overdue};
+pub use schedule::Schedule;
 pub use scrub::Scrub;
 pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialState, Trials, Tried};
 pub(crate) use upgrade::{record_release, upgrade};
@@ -32,14 +31,15 @@ use std::{
     time::Duration,
 };
 
-use self::runs::{RunState, Runs};
-use crate::{
-    change::SealedKeys,
+use model::{
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
     metrics::MaintenanceMetrics,
-    store::{Manifest, Progress, Reader, Report, Store, Unreadable, beside},
 };
+use policy::change::SealedKeys;
+use store::{Manifest, Progress, Reader, Report, Store, Unreadable, beside};
+
+use self::runs::{RunState, Runs};
 
 /// The shortest interval between snapshots by request.
 const MIN_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);

@@ -8,12 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use model::error::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
-
-use crate::{
-    error::{Error, Result},
-    store::Progress,
-};
+use store::Progress;
 
 /// The interval at which a running command is checked.
 const TICK: Duration = Duration::from_millis(200);

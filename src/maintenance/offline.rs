@@ -9,18 +9,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use model::{config::InvalidValue, error::Error};
 use pki::Passphrase;
+use policy::change::{KINDS, SealedKeys};
+use store::{
+    Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store,
+    Unreadable, Verified, beside, clear, create_private, hold, sync_directory,
+};
 
 use super::{file_check, new_snapshot, upgrade};
-use crate::{
-    change::{KINDS, SealedKeys},
-    config::InvalidValue,
-    error::Error,
-    store::{
-        Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store,
-        Unreadable, Verified, beside, clear, create_private, hold, sync_directory,
-    },
-};
 
 /// Why the work failed, as one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,15 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use model::clock::Timestamp;
 use pki::Passphrase;
+use store::{NEWEST, Progress, ReservedName, beside, hold, is_one};
 
 use super::{
     offline::{CheckedFile, OfflineError, copy, failed, open_read_only, resolved},
     snapshot_proof::{Proven, prove},
-};
-use crate::{
-    clock::Timestamp,
-    store::{NEWEST, Progress, ReservedName, beside, hold, is_one},
 };
 
 /// Replaces a data file by the content of a snapshot that is complete and sound. If it is not

@@ -10,13 +10,12 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use parking_lot::{Mutex, MutexGuard};
-
-use crate::{
+use model::{
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::Progress,
 };
+use parking_lot::{Mutex, MutexGuard};
+use store::Progress;
 
 /// The state of the last or current run.
 #[derive(Debug, Clone)]

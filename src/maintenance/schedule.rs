@@ -1,4 +1,5 @@
-//! Scheduled snapshots, named by their time, and their retention.
+//! Scheduled snapshots and their retention. Their names are in the crate `policy`
+//! (`expiring/snapshot_files.rs`).
 //!
 //! Invariant: only files with such names are ever removed, and none before a newer one is complete.
 
@@ -6,26 +7,22 @@ use std::{
     fs::{self, DirBuilder},
     io,
     os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
-use super::{Background, Maintenance, off_site};
-use crate::{
+use model::{
     clock::{Clock, Timestamp},
     config::Snapshots,
     error::{Error, Refusal, Result},
-    store::Progress,
 };
+use policy::expiring::snapshot_files;
+use store::Progress;
 
-const PREFIX: &str = "overkeep-";
-const SUFFIX: &str = ".snapshot";
+use super::{Background, Maintenance, off_site};
+
 /// The interval at which the schedule is checked.
 const TICK: Duration = Duration::from_secs(20);
-/// The pause after a failed attempt, unless the interval of the schedule is shorter. Frequent
-/// attempts would fill a nearly full disk again and again, and other programs need the remaining
-/// space.
-const RETRY_PAUSE: Duration = Duration::from_secs(600);
 
 /// The schedule of snapshots.
 pub struct Schedule {
@@ -71,7 +68,7 @@ impl Schedule {
             };
             self.maintenance.metrics().snapshot_failures.inc();
             tracing::error!(%error, directory = %self.directory.display(), "a scheduled snapshot failed; it will be tried again");
-            RETRY_PAUSE.min(self.interval)
+            snapshot_files::RETRY_PAUSE.min(self.interval)
         })
     }
 
@@ -88,7 +85,7 @@ impl Schedule {
             .map_err(|e| self.failed(&e))?;
         let now = self.clock.now();
         let snapshots = self.snapshots()?;
-        let last = last(snapshots, now).map(|(at, _)| at);
+        let last = snapshot_files::last(snapshots, now).map(|(at, _)| at);
         self.maintenance
             .metrics()
             .snapshot_at
@@ -98,10 +95,7 @@ impl Schedule {
         }
         // Interrupted attempts may have left files that take the space this one needs.
         self.remove(self.unfinished()?)?;
-        let to = self.directory.join(format!(
-            "{PREFIX}{}{SUFFIX}",
-            now.to_string().replace([':', '-'], "")
-        ));
+        let to = self.directory.join(snapshot_files::name(now));
         match self.maintenance.snapshot_to(&to, progress) {
             Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
             other => other?,
@@ -140,105 +134,14 @@ impl Schedule {
 
     /// The existing snapshots and their times.
     fn snapshots(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
-        Ok(snapshots(self.files()?))
+        snapshot_files::all(&self.directory).map_err(|e| self.failed(&e))
     }
 
     fn unfinished(&self) -> Result<Vec<PathBuf>> {
-        let ours = |path: &PathBuf| {
-            [".unfinished", ".unfinished.new"]
-                .iter()
-                .any(|end| time_in_name(path, &format!("{SUFFIX}{end}")).is_some())
-        };
-        Ok(self.files()?.into_iter().filter(ours).collect())
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        files(&self.directory).map_err(|e| self.failed(&e))
+        snapshot_files::unfinished(&self.directory).map_err(|e| self.failed(&e))
     }
 
     fn failed(&self, reason: &io::Error) -> Error {
         Error::Storage(format!("{}: {reason}", self.directory.display()))
     }
-}
-
-/// The newest scheduled snapshot in a directory, and its time. Without those from the future, as
-/// [`last`].
-///
-/// # Errors
-/// The directory cannot be read.
-pub(crate) fn newest(directory: &Path, now: Timestamp) -> io::Result<Option<(Timestamp, PathBuf)>> {
-    Ok(last(all(directory)?, now))
-}
-
-/// The scheduled snapshots in a directory, and their times.
-///
-/// # Errors
-/// The directory cannot be read.
-pub(super) fn all(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
-    files(directory).map(snapshots)
-}
-
-/// The newest of the snapshots, without those from the future: the clock was wrong then or is wrong
-/// now.
-fn last(snapshots: Vec<(Timestamp, PathBuf)>, now: Timestamp) -> Option<(Timestamp, PathBuf)> {
-    snapshots.into_iter().filter(|(at, _)| *at <= now).max()
-}
-
-/// A scheduled snapshot that was not made.
-pub struct OverdueSnapshot {
-    /// When it should have been made.
-    pub due: Timestamp,
-    /// The newest one, if there is any.
-    pub newest: Option<PathBuf>,
-}
-
-/// The scheduled snapshot that is overdue by more than one interval. Without any snapshot, the
-/// first was due at the start of the controller, `started`. A directory that cannot be read has
-/// none. Shortly after a start nothing is overdue: the schedule catches up first.
-pub fn overdue(
-    settings: &Snapshots,
-    started: Timestamp,
-    now: Timestamp,
-) -> Option<OverdueSnapshot> {
-    let (directory, interval) = (settings.directory.as_ref()?, settings.interval.duration());
-    let newest = files(directory)
-        .ok()
-        .and_then(|files| last(snapshots(files), now));
-    let due = newest.as_ref().map_or(started, |(at, _)| at.plus(interval));
-    let is_overdue = now > due.plus(interval) && now > started.plus(RETRY_PAUSE.min(interval));
-    is_overdue.then(|| OverdueSnapshot {
-        due,
-        newest: newest.map(|(_, path)| path),
-    })
-}
-
-fn snapshots(files: Vec<PathBuf>) -> Vec<(Timestamp, PathBuf)> {
-    files
-        .into_iter()
-        .filter_map(|path| Some((time_in_name(&path, SUFFIX)?, path)))
-        .collect()
-}
-
-fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    fs::read_dir(directory)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect()
-}
-
-/// The time in the name of a scheduled file with this ending.
-fn time_in_name(path: &Path, end: &str) -> Option<Timestamp> {
-    let compact = path
-        .file_name()?
-        .to_str()?
-        .strip_prefix(PREFIX)?
-        .strip_suffix(end)?;
-    let (date, time) = compact.split_once('T')?;
-    let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
-    let (year, month, day) = (part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, 8)?);
-    let (hour, minute, rest) = (part(time, 0, 2)?, part(time, 2, 4)?, time.get(4..)?);
-    let read: Timestamp = format!("{year}-{month}-{day}T{hour}:{minute}:{rest}")
-        .parse()
-        .ok()?;
-    // The time formatted again must give the same name, otherwise the file is not one of ours.
-    (read.to_string().replace([':', '-'], "") == compact).then_some(read)
 }

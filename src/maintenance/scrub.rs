@@ -12,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Background, Maintenance, file_check};
-use crate::{
+use model::{
     clock::{Clock, Timestamp},
     config::Integrity,
     error::Result,
-    store::{Position, Progress},
 };
+use store::{Position, Progress};
+
+use super::{Background, Maintenance, file_check};
 
 /// The number of blocks of the file (`BLOCKS`) or of rows (`ROWS`) in one step.
 const BLOCKS: u64 = 64;

@@ -9,9 +9,9 @@
 use std::path::Path;
 
 use pki::Passphrase;
+use store::{Manifest, Progress, Store};
 
 use super::offline::{CheckedFile, OfflineError, inspect};
-use crate::store::{Manifest, Progress, Store};
 
 /// A snapshot that is complete.
 pub(super) struct Proven {

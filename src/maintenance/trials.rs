@@ -10,17 +10,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    offline::OfflineError,
-    runs::{RunState, Runs},
-    schedule, snapshot_proof,
-};
-use crate::{
+use model::{
     clock::{Clock, Timestamp},
     config::Config,
     error::{Error, Result},
-    priority::lower_priority,
-    store::{Progress, beside},
+};
+use policy::{expiring::snapshot_files, priority::lower_priority};
+use store::{Progress, beside};
+
+use super::{
+    offline::OfflineError,
+    runs::{RunState, Runs},
+    snapshot_proof,
 };
 
 /// The `nice` value of a trial.
@@ -91,7 +92,7 @@ impl Trials {
     pub(crate) fn known(&self) -> Result<Vec<SnapshotFile>> {
         let mut paths = vec![beside(&self.config.data, ".snapshot")];
         if let Some(directory) = &self.config.snapshots.directory {
-            match schedule::all(directory) {
+            match snapshot_files::all(directory) {
                 Ok(found) => paths.extend(found.into_iter().map(|(_, path)| path)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -110,7 +111,7 @@ impl Trials {
     /// Starts a trial of a known snapshot on a thread of its own.
     ///
     /// # Errors
-    /// There is no such snapshot; [`crate::error::Refusal::RateLimited`] while another trial is in
+    /// There is no such snapshot; [`model::error::Refusal::RateLimited`] while another trial is in
     /// progress.
     pub(crate) fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
         let unknown = || {

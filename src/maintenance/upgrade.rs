@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{
-    error::Result,
-    store::{OpenStore, Progress, Read, Reader, Store, beside},
-};
+use model::error::Result;
+use store::{OpenStore, Progress, Read, Reader, Store, beside};
 
 /// The setting with the release that last used the file; written once the file holds a complete
 /// controller.

@@ -1,5 +1,6 @@
-//! Imports run downwards: a module of the root package uses the modules below it and nothing else,
-//! no two modules need one another, and no two files of a crate do. Cargo holds the order of crates.
+//! Imports run downwards: a module of the root package or of `policy` uses the modules below it and
+//! nothing else, no two modules need one another, and no two files of a crate do. Cargo holds the
+//! order of crates.
 //!
 //! Each claim is a function over sources, so that `each_claim_finds_its_fault` can show it sources
 //! that are wrong.
@@ -12,19 +13,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The layers, lowest first. Modules in one layer may use each other if there is no cycle.
-const LAYERS: [&[&str]; 10] = [
-    &["logging", "priority"],
-    &["access", "change"],
-    &[
-        "authentication",
-        "enrollment",
-        "expiring",
-        "explain",
-        "hosting",
-        "maintenance",
-        "posture",
-    ],
+/// Layers of modules, lowest first. Modules in one layer may use each other if there is no cycle.
+type Layers = [&'static [&'static str]];
+
+/// The layers of the root package.
+const LAYERS: [&[&str]; 9] = [
+    &["logging"],
+    &["maintenance"],
     &["listener"],
     &["fabric"],
     &["built_in_router", "control_channel"],
@@ -33,6 +28,25 @@ const LAYERS: [&[&str]; 10] = [
     &["controller"],
     &["cli"],
 ];
+
+/// The layers of the crate `policy`.
+const POLICY_LAYERS: [&[&str]; 3] = [
+    &["priority"],
+    &["access", "change"],
+    &[
+        "authentication",
+        "enrollment",
+        "expiring",
+        "explain",
+        "hosting",
+        "posture",
+    ],
+];
+
+/// The folder of sources of the root package.
+const ROOT: &str = "src";
+/// Folders of sources whose modules are in layers.
+const LAYERED: [(&str, &Layers); 2] = [(ROOT, &LAYERS), ("crates/policy/src", &POLICY_LAYERS)];
 
 /// Libraries that only these files may name (the table "knows / does not know" of the design).
 const KNOWN_TO: [(&str, &[&str]); 6] = [
@@ -57,8 +71,8 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
 /// Files with their paths below the project, and their text.
 type Sources = [(PathBuf, String)];
 
-fn layer(module: &str) -> usize {
-    LAYERS
+fn layer(module: &str, layers: &Layers) -> usize {
+    layers
         .iter()
         .position(|modules| modules.contains(&module))
         .unwrap_or_else(|| panic!("the module `{module}` is in no layer: add it here"))
@@ -70,7 +84,7 @@ pub fn source_folders() -> Vec<String> {
         .iter()
         .map(|name| format!("crates/{name}/src"))
         .collect();
-    folders.insert(0, "src".to_owned());
+    folders.insert(0, ROOT.to_owned());
     folders
 }
 
@@ -110,10 +124,10 @@ pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The module of a file of the root package: its top folder, or its own name at the top. The
-/// package's two roots and its façade for tests belong to none.
-fn module(file: &Path) -> Option<String> {
-    let first = file.strip_prefix("src").ok()?.iter().next()?.to_str()?;
+/// The module of a file below a folder of sources: its top folder, or its own name at the top. The
+/// roots of a package and the façade for tests belong to none.
+fn module(folder: &str, file: &Path) -> Option<String> {
+    let first = file.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (!["lib", "main", "testing"].contains(&name)).then(|| name.to_owned())
 }
@@ -199,11 +213,17 @@ fn imported_modules(sources: &Sources) -> BTreeMap<String, String> {
     imported
 }
 
-/// Which module uses which, with a file that does.
-fn arrows(sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
-    let (imported, mut arrows) = (imported_modules(sources), BTreeMap::new());
+/// Which module of a package uses which, with a file that does.
+fn arrows(folder: &str, sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
+    let imported = match folder {
+        ROOT => imported_modules(sources),
+        _ => BTreeMap::new(),
+    };
+    let mut arrows = BTreeMap::new();
     for (file, text) in sources {
-        let Some(from) = module(file) else { continue };
+        let Some(from) = module(folder, file) else {
+            continue;
+        };
         for to in modules_named(&code(text))
             .into_iter()
             .filter(|to| *to != from && !imported.contains_key(to))
@@ -218,32 +238,42 @@ fn arrows(sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
 
 /// Modules that use a module above them.
 fn arrows_that_run_up(sources: &Sources) -> Vec<String> {
-    let up = arrows(sources)
-        .into_iter()
-        .filter(|((from, to), _)| layer(to) > layer(from));
-    up.map(|((from, to), file)| {
-        format!("{from} uses {to}, which is above it, in {}", file.display())
-    })
-    .collect()
+    let mut up = Vec::new();
+    for (folder, layers) in LAYERED {
+        for ((from, to), file) in arrows(folder, sources) {
+            if layer(&to, layers) > layer(&from, layers) {
+                let file = file.display();
+                up.push(format!("{from} uses {to}, which is above it, in {file}"));
+            }
+        }
+    }
+    up
 }
 
-/// Modules of the lowest layer that use another module.
+/// Modules of a lowest layer that use another module.
 fn lowest_modules_that_use_others(sources: &Sources) -> Vec<String> {
-    let lowest = arrows(sources)
-        .into_iter()
-        .filter(|((from, _), _)| LAYERS[0].contains(&from.as_str()));
-    lowest
-        .map(|((from, to), file)| format!("{from} uses {to} in {}", file.display()))
-        .collect()
+    let mut found = Vec::new();
+    for (folder, layers) in LAYERED {
+        for ((from, to), file) in arrows(folder, sources) {
+            if layers[0].contains(&from.as_str()) {
+                found.push(format!("{from} uses {to} in {}", file.display()));
+            }
+        }
+    }
+    found
 }
 
 /// Modules that need one another.
 fn cycles_of_modules(sources: &Sources) -> Vec<String> {
-    let mut uses: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
-    for (from, to) in arrows(sources).into_keys() {
-        uses.entry(vec![from]).or_default().insert(vec![to]);
+    let mut found = Vec::new();
+    for (folder, _) in LAYERED {
+        let mut uses: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+        for (from, to) in arrows(folder, sources).into_keys() {
+            uses.entry(vec![from]).or_default().insert(vec![to]);
+        }
+        found.extend(imports::cycles(&uses).iter().map(named));
     }
-    imports::cycles(&uses).iter().map(named).collect()
+    found
 }
 
 /// Files of a package that need one another.
@@ -342,22 +372,40 @@ fn modules_and_files_are_in_order() {
 
 #[test]
 fn each_claim_finds_its_fault() {
-    let faults: [(Claim, &str, &str, &str); 11] = [
+    let faults: [(Claim, &str, &str, &str); 14] = [
         (
             arrows_that_run_up,
-            "src/access/new.rs",
+            "src/maintenance/new.rs",
             "//! A\nuse crate::{entity::Id, http::Call};",
-            "access uses http, which is above it, in src/access/new.rs",
+            "maintenance uses http, which is above it, in src/maintenance/new.rs",
+        ),
+        (
+            arrows_that_run_up,
+            "crates/policy/src/access/new.rs",
+            "//! A\nuse crate::{change::Change, posture::Evidence};",
+            "access uses posture, which is above it, in crates/policy/src/access/new.rs",
         ),
         (
             lowest_modules_that_use_others,
             "src/logging/new.rs",
-            "//! A\nuse crate::{config::Log, priority::lower_priority};",
-            "logging uses priority in src/logging/new.rs",
+            "//! A\nuse crate::{config::Log, listener::Port};",
+            "logging uses listener in src/logging/new.rs",
+        ),
+        (
+            lowest_modules_that_use_others,
+            "crates/policy/src/priority.rs",
+            "//! A\nuse crate::access::Access;",
+            "priority uses access in crates/policy/src/priority.rs",
         ),
         (
             cycles_of_modules,
-            "src/change/new.rs",
+            "src/fabric/new.rs",
+            "//! A\nfn f() { crate::built_in_router::relay(); }",
+            "built_in_router, fabric",
+        ),
+        (
+            cycles_of_modules,
+            "crates/policy/src/change/new.rs",
             "//! A\nfn f() { crate::posture::evaluation(); }",
             "change, posture",
         ),
@@ -407,9 +455,9 @@ fn each_claim_finds_its_fault() {
         ),
         (
             files_without_a_word,
-            "src/priority.rs",
+            "src/jobs.rs",
             "use std::fmt;",
-            "src/priority.rs does not say what it is",
+            "src/jobs.rs does not say what it is",
         ),
     ];
     for (claim, file, text, fault) in faults {
@@ -457,8 +505,8 @@ fn crates_used(sources: &Sources) -> Vec<(String, BTreeSet<String>)> {
     let (known, imported) = (crates(), imported_modules(sources));
     let mut files: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
     for (file, text) in sources {
-        if let Some(module) = module(file) {
-            let path = file.strip_prefix("src").unwrap().to_owned();
+        if let Some(module) = module(ROOT, file) {
+            let path = file.strip_prefix(ROOT).unwrap().to_owned();
             files.entry(module).or_default().push((path, text.clone()));
         }
     }
@@ -484,7 +532,7 @@ fn crates_used(sources: &Sources) -> Vec<(String, BTreeSet<String>)> {
 fn picture() -> String {
     let sources = sources();
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (from, to) in arrows(&sources).into_keys() {
+    for (from, to) in arrows(ROOT, &sources).into_keys() {
         uses.entry(from).or_default().insert(to);
     }
     for (from, crates) in crates_used(&sources) {
@@ -533,17 +581,23 @@ fn the_table_names_every_crate() {
 }
 
 #[test]
-fn the_table_names_every_module() {
-    let table = rows_below("| layer | modules |");
-    let rows: Vec<&str> = table.lines().rev().collect();
-    assert_eq!(rows.len(), LAYERS.len(), "one row for each layer");
-    for (row, modules) in rows.iter().zip(LAYERS) {
-        modules.iter().for_each(|module| {
-            assert!(
-                row.contains(&format!("`{module}`")),
-                "`{module}` is not in {row}"
-            )
-        });
+fn the_tables_name_every_module() {
+    let tables: [(&str, &Layers); 2] = [
+        ("| layer | modules |", &LAYERS),
+        ("| layer of `policy` | modules |", &POLICY_LAYERS),
+    ];
+    for (head, layers) in tables {
+        let table = rows_below(head);
+        let rows: Vec<&str> = table.lines().rev().collect();
+        assert_eq!(rows.len(), layers.len(), "one row for each layer");
+        for (row, modules) in rows.iter().zip(layers) {
+            modules.iter().for_each(|module| {
+                assert!(
+                    row.contains(&format!("`{module}`")),
+                    "`{module}` is not in {row}"
+                )
+            });
+        }
     }
 }
 

@@ -37,7 +37,6 @@ mod difficult_names;
 mod documentation;
 mod documented_examples;
 mod end_to_end;
-mod engine;
 mod enrollment_refusals;
 mod events;
 mod explain;

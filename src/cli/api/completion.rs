@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use model::hidden_text::is_in;
 use query::literal;
 use serde_json::Value as Json;
 
@@ -15,7 +16,7 @@ use super::{
     request::ApiRequest,
     transport::{Transport, reach},
 };
-use crate::{admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in};
+use crate::{admin_socket::socket, cli::admin::ControllerFlags};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;

@@ -15,9 +15,10 @@ use std::{
 
 use pki::text_of;
 use serde::{Deserialize, Serialize};
+use store::create_private;
 
 use super::https;
-use crate::{cli::failure::CommandError, store::create_private};
+use crate::cli::failure::CommandError;
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]

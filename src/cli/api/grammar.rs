@@ -13,12 +13,10 @@ use std::{
     sync::Arc,
 };
 
+use model::entity::{kebab, plural};
 use serde_json::Value as Json;
 
-use crate::{
-    entity::{kebab, plural},
-    http::{Interface, Interfaces, LazyDocument},
-};
+use crate::http::{Interface, Interfaces, LazyDocument};
 
 /// The names of the interfaces on the command line, in order of precedence.
 pub const INTERFACES: [&str; 4] = ["management", "overkeep", "fabric", "client"];

@@ -7,9 +7,10 @@ use clap::{
         TypedValueParser, ValueParser,
     },
 };
+use model::{clock::Clock, config::Span, entity::kebab};
 use serde_json::{Map, Value as Json};
 
-use crate::{clock::Clock, config::Span, entity::kebab, http::default_of};
+use crate::http::default_of;
 
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;

@@ -24,13 +24,14 @@ mod tree;
 use std::{ffi::OsString, io::Write, path::PathBuf};
 
 use clap::{ArgMatches, Command};
+use model::hidden_text::shown_lines;
 use serde_json::Value as Json;
 
 use super::{
     admin::ControllerFlags,
     failure::{CommandError, warn},
 };
-use crate::{hidden_text::shown_lines, http::Interfaces};
+use crate::http::Interfaces;
 
 use grammar::{Grammar, Operation};
 use names::NameLookup;

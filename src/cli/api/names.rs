@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use model::entity::{kebab, singular};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use query::literal;
 use serde_json::Value as Json;
@@ -14,7 +15,6 @@ use super::{
     transport::Transport,
 };
 use crate::cli::failure::CommandError;
-use crate::entity::{kebab, singular};
 
 /// Ids that were looked up, by path and name.
 pub(crate) struct NameLookup<'a> {

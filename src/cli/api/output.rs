@@ -2,13 +2,12 @@
 
 use std::{env, io::IsTerminal};
 
-use serde::Serialize;
-use serde_json::Value as Json;
-
-use crate::{
+use model::{
     entity::kebab,
     hidden_text::{self, shown},
 };
+use serde::Serialize;
+use serde_json::Value as Json;
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];

@@ -4,7 +4,7 @@
 
 use std::io::{self, IsTerminal, Stdout, Write};
 
-use crate::hidden_text::shown_lines;
+use model::hidden_text::shown_lines;
 
 /// Passes bytes on, as text if a person reads them.
 pub(super) struct RawOutput<W> {

@@ -2,6 +2,7 @@
 //! away in one change that fails if the record has changed since it was read.
 
 use clap::{Arg, ArgAction, ArgMatches};
+use model::entity::kebab;
 use serde_json::Value as Json;
 
 use super::{
@@ -10,10 +11,7 @@ use super::{
     names::NameLookup,
     request::{ApiAnswer, ApiRequest, JSON},
 };
-use crate::{
-    cli::failure::{CommandError, warn},
-    entity::kebab,
-};
+use crate::cli::failure::{CommandError, warn};
 
 /// The member that holds the roles of a record itself.
 const ATTRIBUTES: &str = "roleAttributes";

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use model::config::Config;
 use ureq::Agent;
 
 use super::{
@@ -18,7 +19,6 @@ use crate::{
     cli::{
         admin::ControllerFlags, failure::CommandError, run::one_line, starting::await_controller,
     },
-    config::Config,
     http::{LocalPart, LocalRequest},
 };
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser, value_parser};
+use model::entity::{kebab, plural, singular};
 use serde_json::Value as Json;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     members::{self, Member},
     names, roles,
 };
-use crate::entity::{kebab, plural, singular};
 
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];

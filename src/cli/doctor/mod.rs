@@ -6,6 +6,7 @@ mod running;
 use std::ffi::OsString;
 
 use clap::Args;
+use model::{config::Config, hidden_text::shown};
 
 use super::{
     CommandResult,
@@ -14,8 +15,6 @@ use super::{
 };
 use crate::{
     admin_socket::Outcome,
-    config::Config,
-    hidden_text::shown,
     maintenance::doctor::{self, DoctorFinding, network, records},
 };
 

@@ -5,6 +5,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use model::{
+    entity::{Id, Identity, TypedLookup, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
+    error::{Error, Result},
+};
+use policy::change::{
+    Change, Changes,
+    imported::{self, ImportedState, Issuers},
+};
 use serde_json::Value as Json;
 
 use super::{
@@ -15,13 +23,7 @@ use super::{
     },
 };
 use crate::{
-    change::{
-        Change, Changes,
-        imported::{self, ImportedState, Issuers},
-    },
     cli::failure::CommandError,
-    entity::{Id, Identity, TypedLookup, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
-    error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
 };
 
@@ -427,7 +429,7 @@ impl Job {
                 .contains(&("identities".to_owned(), identity.to_owned()));
             let is_over = text(record, "expiresAt")
                 .parse()
-                .is_ok_and(|end: crate::clock::Timestamp| end < change.now());
+                .is_ok_and(|end: model::clock::Timestamp| end < change.now());
             if identity.is_empty()
                 || is_lost
                 || is_over

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::{Map, Value as Json};
-
-use super::source::{SourceKind, is_given, is_of_router, records_of, text};
-use crate::{
-    cli::failure::CommandError,
+use model::{
     clock::Clock,
     entity::{EdgeRouter, Entity, Kind, builtin},
     hidden_text::shown,
-    http::with_references,
 };
+use serde_json::{Map, Value as Json};
+
+use super::source::{SourceKind, is_given, is_of_router, records_of, text};
+use crate::{cli::failure::CommandError, http::with_references};
 
 /// Members with free data, in which nothing is replaced.
 const FREE: [&str; 5] = ["tags", "data", "schema", "appData", "name"];

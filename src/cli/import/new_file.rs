@@ -4,6 +4,11 @@
 use std::{collections::BTreeSet, ffi::OsString, fs, io, path::PathBuf};
 
 use clap::Args;
+use model::{
+    config::{Address, Config},
+    hidden_text::shown,
+};
+use store::{Progress, ReservedName, beside};
 
 use super::{
     import_records::{self, ImportSummary, Network},
@@ -17,11 +22,8 @@ use crate::{
         authority_files::AuthorityFiles,
         failure::{CommandError, CommandResult},
     },
-    config::{Address, Config},
     controller,
-    hidden_text::shown,
     http::Interfaces,
-    store::{Progress, ReservedName, beside},
 };
 
 /// The suffix of the file while it is incomplete.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use model::entity::identity::DEFAULT_AUTH_POLICY;
 use serde_json::{Map, Value as Json};
 
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
         },
         failure::CommandError,
     },
-    entity::identity::DEFAULT_AUTH_POLICY,
     http::{DeclaredKind, DeclaredKinds},
 };
 

@@ -13,16 +13,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use model::{clock::Timestamp, config::Config};
+use policy::expiring::snapshot_files;
 use rustix::process::{Resource, getrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::newest;
-use crate::{
-    clock::Timestamp,
-    config::Config,
-    store::{beside, free_bytes},
-};
+use store::{beside, free_bytes};
 
 /// Free bytes that should be left beside a copy of the data file.
 const SPARE: u64 = 256 << 20;
@@ -243,7 +239,7 @@ fn snapshots(config: &Config) -> DoctorFinding {
     };
     let shown = directory.display();
     let now = Timestamp::from(SystemTime::now());
-    match newest(directory, now) {
+    match snapshot_files::newest(directory, now) {
         Ok(Some((at, path))) if now.since(at) > config.snapshots.interval.duration() * 2 => {
             DoctorFinding::bad(
                 CHECK,

@@ -7,14 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::pki_types::CertificateDer;
-
-use super::DoctorFinding;
-use crate::{
-    authentication::key_sets,
+use model::{
     config::{self, Address, Config},
     outbound::HttpClient,
 };
+use policy::authentication::key_sets;
+use rustls::pki_types::CertificateDer;
+
+use super::DoctorFinding;
 
 /// How long a connection or an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);

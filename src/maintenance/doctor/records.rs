@@ -2,18 +2,21 @@
 //! anybody, names that look like others, checks and claims that nothing can match, and passwords
 //! that may be guessed.
 
-use super::DoctorFinding;
-use crate::{
-    authentication::{administrators, guessable_policies},
-    change::KINDS,
+use model::{
     entity::{
         AuthPolicy, Ca, Entity, ExternalJwtSigner, Id, Identity, PostureCheck,
         auth_policy::LONG_PASSWORD,
     },
     error::Result,
     hidden_text::{is_in, quoted, shown},
-    store::Read,
 };
+use policy::{
+    authentication::{administrators, guessable_policies},
+    change::KINDS,
+};
+use store::Read;
+
+use super::DoctorFinding;
 
 /// The checks of [`findings`].
 pub(crate) const CHECKS: [&str; 4] = [SIGNERS, NAMES, UNMATCHABLE, PASSWORDS];
