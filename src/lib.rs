@@ -41,10 +41,8 @@ mod maintenance;
 pub mod testing;
 
 use model::{clock, config, entity, error, hidden_text, metrics, schema};
-use policy::{
-    access, authentication, change, enrollment, expiring, explain, hosting, posture, priority,
-};
-use store::{self, online};
+use policy::{access, authentication, change, enrollment, expiring, explain, hosting, posture};
+use store;
 
 /// The program: runs the command of this process.
 pub fn main() -> std::process::ExitCode {

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use model::entity::{EdgeRouter, Id, Precedence, Record, Session, Terminator};
+use policy::{access::Right, authentication::BIND, change::Lifecycle};
 use tokio::time::sleep;
 use wire::{
     frame::{Builder, Frame},
@@ -16,13 +18,7 @@ use super::{
     message,
     requests::RequestGuard,
 };
-use crate::{
-    access::Right,
-    authentication::BIND,
-    change::Lifecycle,
-    entity::{EdgeRouter, Id, Precedence, Record, Session, Terminator},
-    fabric::{EDGE, HostedService, LiveTerminator, NotAdded, RequestFailure, Weight},
-};
+use crate::fabric::{EDGE, HostedService, LiveTerminator, NotAdded, RequestFailure, Weight};
 
 /// The maximum length in bytes of an instance id.
 const MAX_INSTANCE: usize = 256;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use model::entity::{Id, Terminator};
 use parking_lot::Mutex;
 use wire::sdk::key;
 
 use super::channel::Channel;
-use crate::{
-    entity::{Id, Terminator},
-    fabric::{LiveTerminator, Weight},
-};
+use crate::fabric::{LiveTerminator, Weight};
 
 /// A service hosted on a channel.
 pub(crate) struct Binding {

@@ -8,14 +8,14 @@ use std::{
     },
 };
 
+use model::{
+    clock::Timestamp,
+    entity::{ApiSession, Id, Identity},
+};
 use tokio::sync::Notify;
 use wire::frame::Frame;
 
 use super::send_queue::SendQueue;
-use crate::{
-    clock::Timestamp,
-    entity::{ApiSession, Id, Identity},
-};
 
 /// The connection of a logged-in SDK.
 pub(crate) struct Channel {

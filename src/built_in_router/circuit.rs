@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use model::clock::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use wire::frame::Frame;
@@ -11,7 +12,7 @@ use super::{
     asked_traces::AskedTraces, binding::Binding, channel::Channel, circuit_side::CircuitSide,
     fair_queues::QueueId, send_queue::SendQueue, traffic::Traffic,
 };
-use crate::{clock::Timestamp, fabric};
+use crate::fabric;
 
 /// One end of a circuit: an SDK on a channel, or a link to another router.
 pub(crate) struct CircuitEnd {

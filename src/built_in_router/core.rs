@@ -8,7 +8,12 @@ use std::{
     time::Duration,
 };
 
+use model::{
+    config,
+    entity::{EdgeRouter, Id},
+};
 use parking_lot::Mutex;
+use store::online::Online;
 use tokio::sync::Notify;
 use wire::frame::Frame;
 
@@ -32,12 +37,7 @@ use super::{
     requests::RequestBudget,
     send_queue::SendQueue,
 };
-use crate::{
-    config,
-    entity::{EdgeRouter, Id},
-    fabric::{Network, RequestFailure},
-    online::Online,
-};
+use crate::fabric::{Network, RequestFailure};
 
 /// A message may have at most this fraction of the memory budget.
 const PARTS: usize = 4;

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use model::entity::Id;
+use policy::{authentication::DIAL, hosting::DialFault};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -26,14 +28,9 @@ use super::{
     pending_dial::PendingDial,
     requests::RequestGuard,
 };
-use crate::{
-    authentication::DIAL,
-    entity::Id,
-    fabric::{
-        self, DialAnswer, DialRequest, Established, Grant, LocalDial, NewCircuit, PassedOn,
-        RequestFailure, RouteFailure, Strategy, TO_CLIENT, TO_HOST,
-    },
-    hosting::DialFault,
+use crate::fabric::{
+    self, DialAnswer, DialRequest, Established, Grant, LocalDial, NewCircuit, PassedOn,
+    RequestFailure, RouteFailure, Strategy, TO_CLIENT, TO_HOST,
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use model::{entity::VersionInfo, error::Error};
 use pki::Certificate;
+use policy::authentication::holds;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 use wire::{
     frame::{Frame, content},
@@ -17,12 +19,7 @@ use super::{
     send_queue::SendQueue,
     writer,
 };
-use crate::{
-    authentication::holds,
-    entity::VersionInfo,
-    error::Error,
-    fabric::{ChannelPeer, RequestFailure, read},
-};
+use crate::fabric::{ChannelPeer, RequestFailure, read};
 
 /// The maximum number of characters of the hello's text that are kept.
 const MAX_HELLO: usize = 256;

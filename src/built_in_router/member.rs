@@ -3,6 +3,8 @@
 
 use std::sync::Weak;
 
+use model::{entity::EdgeRouter, error::Result};
+use policy::hosting::DialFault;
 use tokio::runtime;
 
 use super::{
@@ -12,15 +14,10 @@ use super::{
     links::route::{self, LinkRoute},
     review,
 };
-use crate::{
-    entity::EdgeRouter,
-    error::Result,
-    fabric::{
-        ChannelEndInfo, CircuitInfo, Connecting, EDGE, LiveTerminator, LocalDial, Node, PassedOn,
-        PendingSet, RefusalCause, ReportedLink, RequestFailure, RouteFailure, RouteOrder,
-        RouteRefusal, Router,
-    },
-    hosting::DialFault,
+use crate::fabric::{
+    ChannelEndInfo, CircuitInfo, Connecting, EDGE, LiveTerminator, LocalDial, Node, PassedOn,
+    PendingSet, RefusalCause, ReportedLink, RequestFailure, RouteFailure, RouteOrder, RouteRefusal,
+    Router,
 };
 
 /// The router, as the network knows it. The network does not keep it alive.

@@ -52,7 +52,10 @@ use std::{
     time::Duration,
 };
 
+use model::entity::TypedLookup;
 use parking_lot::Mutex;
+use policy::priority::lower_priority;
+use store::CommitFeed;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::{self, Runtime},
@@ -62,12 +65,7 @@ use tokio::{
 pub(crate) use self::core::RouterContext;
 pub use self::counters::TrafficInfo;
 use self::{circuit::Circuit, core::RouterCore, member::Member};
-use crate::{
-    entity::TypedLookup,
-    fabric::{ChannelInfo, ChannelPeer, CircuitInfo, Network},
-    priority::lower_priority,
-    store::CommitFeed,
-};
+use crate::fabric::{ChannelInfo, ChannelPeer, CircuitInfo, Network};
 
 /// How long the runtime's threads may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -93,7 +91,7 @@ impl Router {
         network: Arc<Network>,
         context: RouterContext,
         feed: &CommitFeed,
-    ) -> crate::error::Result<Self> {
+    ) -> model::error::Result<Self> {
         let core = Arc::new(RouterCore::new(network, context));
         core.network.records.clear(core.context.id.as_str())?;
         feed.attach(&core, review::on_commit);
@@ -104,7 +102,7 @@ impl Router {
             *core.weight.lock() = (router.spec.cost, router.spec.no_traversal);
         }
         let runtime = threads()
-            .map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
+            .map_err(|e| model::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
         handle.spawn(housekeeping::run(core.clone()));
         let member = Member {

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use policy::hosting::DialFault;
 use tokio::sync::oneshot;
 
 use super::{binding::Binding, circuit::Circuit, fair_queues::QueueId};
-use crate::{
-    fabric::{PassedOn, RequestFailure},
-    hosting::DialFault,
-};
+use crate::fabric::{PassedOn, RequestFailure};
 
 /// The maximum length, in characters, of a host's error text that is passed on.
 const MAX_TEXT: usize = 1024;

@@ -3,16 +3,15 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use model::{
+    entity::{Id, Record, Service, Session},
+    error::Result,
+};
+use policy::{access::Right, authentication::RejectedCaller};
 use tokio::time::sleep;
 
 use super::{channel::Channel, core::RouterCore};
-use crate::{
-    access::Right,
-    authentication::RejectedCaller,
-    entity::{Id, Record, Service, Session},
-    error::Result,
-    fabric::{FailureReason, Grant, PresentedSession, RequestFailure, unreadable},
-};
+use crate::fabric::{FailureReason, Grant, PresentedSession, RequestFailure, unreadable};
 
 /// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup
 /// of a token that contains no session id reads all sessions of the API session: after this many

@@ -6,12 +6,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use model::config;
 use parking_lot::Mutex;
 
 use super::{binding::Binding, channel::Channel, circuit::Circuit, connections::Connections};
-use crate::{
-    config,
-    fabric::{AuthorizingIndex, AuthorizingRecord, IdentityQuota, LiveTerminator, RequestFailure},
+use crate::fabric::{
+    AuthorizingIndex, AuthorizingRecord, IdentityQuota, LiveTerminator, RequestFailure,
 };
 
 pub(crate) struct CircuitRegistry {

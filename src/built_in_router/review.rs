@@ -3,13 +3,11 @@
 
 use std::sync::atomic::Ordering;
 
+use model::{entity::EdgeRouter, error::Result};
+use store::Event;
+
 use super::core::RouterCore;
-use crate::{
-    entity::EdgeRouter,
-    error::Result,
-    fabric::{PendingSet, RequestFailure, ReviewTrigger},
-    store::Event,
-};
+use crate::fabric::{PendingSet, RequestFailure, ReviewTrigger};
 
 /// Takes what a committed change of its record says.
 pub(crate) fn on_commit(core: &RouterCore, event: &Event) {

@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use model::entity::{Id, Precedence, Service, Terminator};
+use policy::{
+    access::Right,
+    authentication::{BIND, RejectedCaller},
+};
 use prost::Message;
 use tokio::time::sleep;
 use wire::{
@@ -20,14 +25,9 @@ use super::{
     replies::{Lists, body, error, result},
     sessions::{FoundSession, SdkCredentials},
 };
-use crate::{
-    access::Right,
-    authentication::{BIND, RejectedCaller},
-    entity::{Id, Precedence, Service, Terminator},
-    fabric::{
-        EDGE, FailureReason, Grant, HostedService, LiveTerminator, PresentedSession,
-        RequestFailure, Weight,
-    },
+use crate::fabric::{
+    EDGE, FailureReason, Grant, HostedService, LiveTerminator, PresentedSession, RequestFailure,
+    Weight,
 };
 
 /// Maximum length of a terminator id, in bytes.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::entity::{EdgeRouter, RouterInfo, VersionInfo};
 use tokio::runtime;
 use wire::{
     control::{
@@ -17,7 +18,6 @@ use super::{
     core::ControlCore,
     replies::decoded,
 };
-use crate::entity::{EdgeRouter, RouterInfo, VersionInfo};
 
 /// Makes the built-in router a peer of the others, which are told to dial links to `address`. Its
 /// task runs on `handle`.

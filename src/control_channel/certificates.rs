@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use model::entity::Id;
+use policy::enrollment::{
+    EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router,
+};
 use prost::Message;
 use wire::{
     control::{content, edge},
@@ -13,13 +17,7 @@ use super::{
     core::ControlCore,
     replies::body,
 };
-use crate::{
-    enrollment::{
-        EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router,
-    },
-    entity::Id,
-    logging::may_log,
-};
+use crate::logging::may_log;
 
 fn renewing(connection: &RouterConnection) -> Renewing {
     match connection.kind {

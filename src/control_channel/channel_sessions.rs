@@ -9,16 +9,15 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use prost::Message;
-use roaring::RoaringTreemap;
-use wire::control::edge;
-
-use crate::{
-    authentication::channel_fingerprints,
+use model::{
     entity::{ApiSession, AuthQuery, Id, Record, TypedLookup},
     error::Result,
-    store::Read,
 };
+use policy::authentication::channel_fingerprints;
+use prost::Message;
+use roaring::RoaringTreemap;
+use store::Read;
+use wire::control::edge;
 
 /// An API session as routers are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

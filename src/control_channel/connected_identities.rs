@@ -7,12 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use model::entity::{ApiSession, Id, Identity};
 use parking_lot::Mutex;
-
-use crate::{
-    entity::{ApiSession, Id, Identity},
-    online::Online,
-};
+use store::online::Online;
 
 /// How long an API session counts as connected after it was seen. Routers that do not report
 /// connections name the API sessions of connected SDKs once a minute.

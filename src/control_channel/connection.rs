@@ -10,6 +10,7 @@ use std::{
     time::Instant,
 };
 
+use model::entity::RouterInfo;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use wire::{
@@ -21,7 +22,6 @@ use super::{
     announced_sessions::AnnouncedSessions, connected_identities::ConnectedIdentities, group::Group,
     outbox::Outbox, report_queue::ReportQueue, tunneler::Tunneler,
 };
-use crate::entity::RouterInfo;
 
 /// Maximum requests of one router that are processed at the same time, and their bytes. The longest
 /// message fits.

@@ -2,8 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use model::config;
 use parking_lot::Mutex;
 use pki::Keystore;
+use policy::{authentication::Passwords, change::Changes, enrollment::Reserved};
+use store::online::Online;
 use tokio::time::sleep;
 
 use super::{
@@ -11,10 +14,7 @@ use super::{
     earlier_circuits::EarlierCircuits, measurements::Measurements, registry::ConnectionRegistry,
     revoked_routers::RevokedRouters, sync_queue::Sync,
 };
-use crate::{
-    authentication::Passwords, change::Changes, config, enrollment::Reserved, fabric::Network,
-    online::Online,
-};
+use crate::fabric::Network;
 
 /// The parts of the controller that the control channel uses.
 pub(crate) struct ControlContext {

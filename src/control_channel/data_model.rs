@@ -13,7 +13,15 @@ use std::{
     time::Duration,
 };
 
+use ::model::{
+    clock::Timestamp,
+    entity::{
+        self, Config, ConfigType, EdgeRouter, Entity, Id, Identity, Record, Service, TypedLookup,
+    },
+    error::Result,
+};
 use prost::Message;
+use store::{Event as Commit, Read};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::{
     control::{
@@ -29,14 +37,6 @@ use wire::{
 use super::{
     connection::RouterConnection, core::ControlCore, public_keys, told_identities, tunnel,
     tunnel_services,
-};
-use crate::{
-    clock::Timestamp,
-    entity::{
-        self, Config, ConfigType, EdgeRouter, Entity, Id, Identity, Record, Service, TypedLookup,
-    },
-    error::Result,
-    store::{Event as Commit, Read},
 };
 
 /// Changes within this time are sent together.

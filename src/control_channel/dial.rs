@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policy::authentication::{DIAL, RejectedCaller};
 use wire::{
     control::{content, key},
     frame::{Builder, Frame, value},
@@ -14,11 +15,8 @@ use super::{
     replies::error,
     sessions::{FoundSession, SdkCredentials},
 };
-use crate::{
-    authentication::{DIAL, RejectedCaller},
-    fabric::{
-        self, Circuit, DialAnswer, DialFailure, DialRequest, NewCircuit, PassedOn, RequestFailure,
-    },
+use crate::fabric::{
+    self, Circuit, DialAnswer, DialFailure, DialRequest, NewCircuit, PassedOn, RequestFailure,
 };
 
 /// Maximum bytes of the data of an SDK that are passed on to the host with a route.

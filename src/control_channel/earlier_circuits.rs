@@ -13,12 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
-
-use crate::{
+use model::{
     clock::Timestamp,
     entity::{ApiSession, Id, Record, Session},
 };
+use parking_lot::Mutex;
 
 /// A router that still answers heartbeats so long after it was told has received it: otherwise its
 /// connection would have been closed.

@@ -6,6 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use model::{
+    entity::{ApiSession, EdgeRouter, Id, Session},
+    error::Result,
+};
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
@@ -15,10 +19,6 @@ use super::{
     earlier_circuits::Ended,
     replies::api_sessions_removed,
     sync_queue::{CHUNK, Notice},
-};
-use crate::{
-    entity::{ApiSession, EdgeRouter, Id, Session},
-    error::Result,
 };
 
 /// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is

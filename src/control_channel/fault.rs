@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use model::entity::TypedLookup;
 use wire::{
     control::fabric::{self, FaultSubject},
     frame::Frame,
@@ -13,10 +14,7 @@ use super::{
     link_reports,
     replies::{Lists, decoded, unroute},
 };
-use crate::{
-    entity::TypedLookup,
-    fabric::{Circuit, begin_reroute},
-};
+use crate::fabric::{Circuit, begin_reroute};
 
 /// Maximum circuits in one report.
 const MAX_CIRCUITS: usize = 10_000;

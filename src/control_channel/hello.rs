@@ -11,6 +11,10 @@ use std::{
     time::Instant,
 };
 
+use model::{
+    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo},
+    error::Error,
+};
 use pki::Certificate;
 use prost::Message;
 use tokio::{
@@ -34,8 +38,6 @@ use super::{
     replies::unroute,
 };
 use crate::{
-    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo},
-    error::Error,
     fabric::{ChannelPeer, read},
     logging::may_log,
 };

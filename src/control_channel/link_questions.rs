@@ -4,11 +4,11 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use model::entity::EdgeRouter;
 use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::{core::ControlCore, inspect};
-use crate::entity::EdgeRouter;
 
 /// The name of the value of a router that lists its links.
 const LINKS: &str = "links";

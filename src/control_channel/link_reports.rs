@@ -3,6 +3,8 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use model::error::Result;
+use store::Read;
 use wire::{
     control::fabric::{self, FaultSubject},
     frame::Frame,
@@ -16,10 +18,8 @@ use super::{
     replies::{IsComplete, Lists, body, decoded, result},
 };
 use crate::{
-    error::Result,
     fabric::{MOVED, Reported, ReportedLink, is_text, record_of},
     logging::may_log,
-    store::Read,
 };
 
 /// Maximum links in one report.

@@ -73,7 +73,9 @@ use std::{
     time::Duration,
 };
 
+use model::entity::EdgeRouter;
 use parking_lot::Mutex;
+use store::CommitFeed;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::{self, Runtime},
@@ -84,13 +86,9 @@ use self::{
     core::{ControlCore, Times},
     inspect::RouterInspection,
 };
-use crate::{
-    entity::EdgeRouter,
-    fabric::{
-        AuthorizingRecord, ChannelPeer, CircuitInfo, LinkInfo, Network, Path, ReportedLink,
-        RequestFailure, STATIC_COST, finish_reviews, improve, improve_paths, review_access,
-    },
-    store::CommitFeed,
+use crate::fabric::{
+    AuthorizingRecord, ChannelPeer, CircuitInfo, LinkInfo, Network, Path, ReportedLink,
+    RequestFailure, STATIC_COST, finish_reviews, improve, improve_paths, review_access,
 };
 
 /// How long tasks may take to end when the controller stops.
@@ -125,12 +123,12 @@ impl Control {
         network: Arc<Network>,
         context: ControlContext,
         feed: &CommitFeed,
-    ) -> crate::error::Result<Self> {
+    ) -> model::error::Result<Self> {
         let times = Times::of(&context.routers);
         let core = Arc::new(ControlCore::new(network, context, times));
         termination::clear(&core)?;
         let runtime = threads().map_err(|e| {
-            crate::error::Error::Internal(format!("threads of the control channel: {e}"))
+            model::error::Error::Internal(format!("threads of the control channel: {e}"))
         })?;
         let handle = runtime.handle().clone();
         feed.attach(&core, router_changes::on_commit);

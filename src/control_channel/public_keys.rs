@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use model::{entity::Ca, error::Result};
 use pki::{Certificate, Role};
 use prost::Message;
 use wire::{
@@ -19,7 +20,6 @@ use wire::{
 };
 
 use super::{connection::RouterConnection, core::ControlCore};
-use crate::{entity::Ca, error::Result};
 
 /// Third-party authorities beyond this number are left out.
 const MAX_AUTHORITIES: usize = 1000;

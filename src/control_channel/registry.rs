@@ -9,14 +9,16 @@ use std::{
     time::Duration,
 };
 
+use model::{clock::Timestamp, entity::RouterInfo};
 use parking_lot::Mutex;
+use store::online::Online;
 use wire::control::fabric::PeerState;
 
 use super::{
     announcements::Announcements,
     connection::{RouterConnection, RouterKind},
 };
-use crate::{clock::Timestamp, entity::RouterInfo, fabric::Network, online::Online};
+use crate::fabric::Network;
 
 /// A live connection that is not older than this is not replaced by another process with the same
 /// certificate.

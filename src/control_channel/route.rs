@@ -1,6 +1,8 @@
 //! The messages by which a router takes its part of a route: what the network commands, and the
 //! answers.
 
+use model::error::Result;
+use policy::hosting::DialFault;
 use prost::Message;
 use wire::{
     control::{
@@ -12,13 +14,9 @@ use wire::{
 };
 
 use super::{connection::RouterConnection, core::ControlCore, replies::unroute};
-use crate::{
-    error::Result,
-    fabric::{
-        CircuitInfo, Connecting, LiveTerminator, LocalDial, Node, PendingSet, RefusalCause,
-        ReportedLink, RequestFailure, RouteAnswer, RouteFailure, RouteOrder, RouteRefusal, Router,
-    },
-    hosting::DialFault,
+use crate::fabric::{
+    CircuitInfo, Connecting, LiveTerminator, LocalDial, Node, PendingSet, RefusalCause,
+    ReportedLink, RequestFailure, RouteAnswer, RouteFailure, RouteOrder, RouteRefusal, Router,
 };
 
 /// The beginning of the text of a router that does not know a link of a route.

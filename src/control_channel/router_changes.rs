@@ -3,11 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use model::entity::{EdgeRouter, Entity, Record, TransitRouter, edge_router::State};
+use store::Event;
+
 use super::{core::ControlCore, data_model, revoked_routers::RevokedRouter, sync, unfit_tokens};
-use crate::{
-    entity::{EdgeRouter, Entity, Record, TransitRouter, edge_router::State},
-    store::Event,
-};
 
 /// Records what a committed change affects. Runs on the writer's thread.
 pub(crate) fn on_commit(core: &ControlCore, event: &Event) {

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use model::{
+    entity::{Action, EdgeRouter, HistoryEntry, Id, TransitRouter, TypedLookup},
+    error::Result,
+};
 use serde_json::{Map, Value as Json};
+use store::Tx;
 use tokio::time::sleep;
 
 use super::{
     connection::{RouterConnection, RouterKind},
     core::ControlCore,
-};
-use crate::{
-    entity::{Action, EdgeRouter, HistoryEntry, Id, TransitRouter, TypedLookup},
-    error::Result,
-    store::Tx,
 };
 
 impl ControlCore {

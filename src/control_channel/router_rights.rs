@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use policy::access::PolicyEntityKind;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     connection::RouterConnection,
     core::ControlCore,
 };
-use crate::access::PolicyEntityKind;
 
 /// Maximum identities that the access engine is asked for at once, because its lock is held
 /// meanwhile.

@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use model::{
+    entity::{ApiSession, Id, Session, TypedLookup},
+    error::Result,
+};
 use wire::{control::edge, frame::Frame};
 
 use super::{
@@ -14,11 +18,7 @@ use super::{
     sync_follower::sessions_removed,
     sync_queue::{CHUNK, EndedSession},
 };
-use crate::{
-    entity::{ApiSession, Id, Session, TypedLookup},
-    error::Result,
-    logging::may_log,
-};
+use crate::logging::may_log;
 
 /// Maximum sessions and identities in one message of a router.
 const MAX_TOKENS: usize = 20_000;

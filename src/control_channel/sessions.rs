@@ -1,14 +1,15 @@
 //! Finds the session of an SDK at a router, by its token and by the certificates that the SDK
 //! presented there.
 
-use super::{connection::RouterConnection, core::ControlCore};
-use crate::{
-    authentication::holds_fingerprint,
+use model::{
     entity::{ApiSession, Id, Record, Session, TypedLookup},
     error::Result,
-    fabric::{RequestFailure, unreadable},
-    store::Read,
 };
+use policy::authentication::holds_fingerprint;
+use store::Read;
+
+use super::{connection::RouterConnection, core::ControlCore};
+use crate::fabric::{RequestFailure, unreadable};
 
 /// Maximum certificates of an SDK that are checked: its own and its authorities.
 const MAX_CERTIFICATES: usize = 8;

@@ -15,7 +15,15 @@ use std::{
     time::Duration,
 };
 
+use model::{
+    entity::{
+        ApiSession, AuthPolicy, Authenticator, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity,
+        Lookup, Record, Session, SessionCertificate,
+    },
+    error::Result,
+};
 use roaring::RoaringTreemap;
+use store::Event;
 use tokio::task::block_in_place;
 use wire::{control::model::Action, frame::Frame};
 
@@ -28,14 +36,6 @@ use super::{
     sync_follower::{Follower, added, sessions_removed, updated},
     sync_queue::{CHUNK, EndedSession, Notice},
     told_identities,
-};
-use crate::{
-    entity::{
-        ApiSession, AuthPolicy, Authenticator, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity,
-        Lookup, Record, Session, SessionCertificate,
-    },
-    error::Result,
-    store::Event,
 };
 
 /// How long changes are collected after some were sent, for each connected router, because each of

@@ -8,11 +8,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use model::entity::{ApiSession, Id, Identity, Record, Session};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::connection::{RouterConnection, RouterKind};
-use crate::entity::{ApiSession, Id, Identity, Record, Session};
 
 /// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;

@@ -1,10 +1,11 @@
 //! What of earlier runs is deleted.
 
-use super::core::ControlCore;
-use crate::{
+use model::{
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
 };
+
+use super::core::ControlCore;
 
 /// Deletes terminators that earlier runs created for connections. Blocks.
 ///

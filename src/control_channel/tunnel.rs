@@ -3,7 +3,20 @@
 
 use std::sync::Arc;
 
+use model::{
+    entity::{
+        ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record,
+        SdkInfo, Service, Session, TypedLookup,
+    },
+    error::Error,
+};
 use parking_lot::Mutex;
+use policy::{
+    access::Right,
+    authentication::login::{self, ClientInfo},
+    change::{Change, Lifecycle},
+    posture::ServicePermission,
+};
 use prost::Message;
 use tokio::{task::spawn_blocking, time::sleep};
 use wire::{
@@ -22,17 +35,8 @@ use super::{
     tunneler::Tunneler,
 };
 use crate::{
-    access::Right,
-    authentication::login::{self, ClientInfo},
-    change::{Change, Lifecycle},
-    entity::{
-        ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record,
-        SdkInfo, Service, Session, TypedLookup,
-    },
-    error::Error,
     fabric::{Circuit, DialAnswer, FailureReason, RequestFailure, unreadable},
     logging::may_log,
-    posture::ServicePermission,
 };
 
 /// The `binding` of the terminators of such a router.

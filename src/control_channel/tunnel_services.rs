@@ -6,16 +6,16 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+use model::{
+    entity::{Config, ConfigType, Document, Id, Identity, Record, Service, TypedLookup},
+    error::{Error, Result},
+};
+use policy::access::{PolicyEntityKind, Right};
 use prost::Message;
+use store::Read;
 use wire::control::tunnel;
 
 use super::{core::ControlCore, tunneler::Tunneler};
-use crate::{
-    access::{PolicyEntityKind, Right},
-    entity::{Config, ConfigType, Document, Id, Identity, Record, Service, TypedLookup},
-    error::{Error, Result},
-    store::Read,
-};
 
 /// The ids of the services that an identity may use, each with the names of its rights.
 pub(crate) fn held(core: &ControlCore, identity: &str) -> Vec<(String, Vec<String>)> {

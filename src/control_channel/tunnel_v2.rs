@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use model::entity::{Id, Service, TypedLookup};
+use policy::access::Right;
 use prost::Message;
 use wire::{
     control::{
@@ -21,11 +23,7 @@ use super::{
     sessions::FoundSession,
     tunnel::{self as requests, BINDING, DialForm},
 };
-use crate::{
-    access::Right,
-    entity::{Id, Service, TypedLookup},
-    fabric::{RequestFailure, unreadable},
-};
+use crate::fabric::{RequestFailure, unreadable};
 
 /// The session of the router for a service, in an API session that is opened if there is none.
 async fn session(

@@ -1,9 +1,8 @@
 //! A router that dials and hosts services itself.
 
+use model::entity::{ApiSession, ConfigType, Id, Identity, Record};
 use parking_lot::Mutex;
 use wire::control::tunnel::CreateApiSessionResponse;
-
-use crate::entity::{ApiSession, ConfigType, Id, Identity, Record};
 
 /// What a router with a tunneler acts with: the identity that has the id and the name of the
 /// router.

@@ -4,19 +4,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
-
-use super::{core::ControlCore, sync_queue::CHUNK};
-use crate::{
-    authentication::session_tokens::is_read_signed,
-    change::Change,
+use model::{
     entity::{
         EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Service, ServiceEdgeRouterPolicy,
         Session,
     },
     error::Result,
-    store::Event,
 };
+use policy::{authentication::session_tokens::is_read_signed, change::Change};
+use store::Event;
+use tokio::time::sleep;
+
+use super::{core::ControlCore, sync_queue::CHUNK};
 
 /// Changes within this time are handled together.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -3,6 +3,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use model::{
+    entity::{EdgeRouter, Id, Record, Terminator, TypedLookup},
+    error::Result,
+};
+use policy::hosting::{DialFault, HostKey};
+
 use super::{
     circuits::Circuit,
     live_terminators::LiveTerminator,
@@ -11,11 +17,6 @@ use super::{
     request_failure::{Refusal, RequestFailure},
     select::{Strategy, Weight, choose as choose_by_weight},
     session_authorizer::Grant,
-};
-use crate::{
-    entity::{EdgeRouter, Id, Record, Terminator, TypedLookup},
-    error::Result,
-    hosting::{DialFault, HostKey},
 };
 
 /// A terminator where a circuit may end.

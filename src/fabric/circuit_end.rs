@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use model::entity::EdgeRouter;
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{circuits::Circuit, network::Network, paths::Path, request_failure::RequestFailure};
-use crate::entity::EdgeRouter;
 
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);

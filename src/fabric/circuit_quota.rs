@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use super::{identity_quota::IdentityQuota, request_failure::RequestFailure};
-use crate::{
+use model::{
     config,
     entity::{Id, Identity},
 };
+use parking_lot::Mutex;
+
+use super::{identity_quota::IdentityQuota, request_failure::RequestFailure};
 
 /// Counts the open circuits.
 pub(crate) struct CircuitQuota {

@@ -5,6 +5,10 @@ use std::{
     sync::Arc,
 };
 
+use model::{
+    clock::Timestamp,
+    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
+};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -17,10 +21,6 @@ use super::{
     paths::Path,
     request_failure::RequestFailure,
     route_answer::RouteAnswer,
-};
-use crate::{
-    clock::Timestamp,
-    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
 };
 
 /// A circuit over one or several routers.
@@ -402,10 +402,10 @@ impl Circuits {
 mod tests {
     use std::{sync::mpsc::channel, thread, time::Duration};
 
+    use model::{clock::Clock, config::RouterConfig, entity::PolicyType};
+
     use super::*;
-    use crate::{
-        clock::Clock, config::RouterConfig, entity::PolicyType, fabric::circuit_quota::CircuitQuota,
-    };
+    use crate::fabric::circuit_quota::CircuitQuota;
 
     fn circuit() -> Arc<Circuit> {
         let session = Session {

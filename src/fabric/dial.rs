@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use model::entity::{EdgeRouter, Id, Terminator};
+use policy::{access::Right, hosting::DialFault};
 use tokio::time::sleep;
 use wire::{control, sdk::key};
 
@@ -18,11 +20,6 @@ use super::{
     router::{Egress, LocalDial},
     select::Strategy,
     session_authorizer::{Grant, PresentedSession},
-};
-use crate::{
-    access::Right,
-    entity::{EdgeRouter, Id, Terminator},
-    hosting::DialFault,
 };
 
 /// Terminators that are tried for one dial.

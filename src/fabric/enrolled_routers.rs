@@ -1,13 +1,13 @@
 //! Whether a router may connect, by its record.
 
-use pki::Certificate;
-
-use super::network::Network;
-use crate::{
+use model::{
     entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
-    store::Read,
 };
+use pki::Certificate;
+use store::Read;
+
+use super::network::Network;
 
 impl Network {
     /// The certificates of a router; `None` if it may not connect.

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use crate::clock::Timestamp;
+use model::clock::Timestamp;
 
 /// The connection of a logged-in SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]

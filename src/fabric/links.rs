@@ -13,11 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use model::clock::Timestamp;
 use parking_lot::Mutex;
+use store::online::Online;
 use wire::control::fabric;
 
 use super::{info::UNMEASURED, owner_index::OwnerIndex};
-use crate::{clock::Timestamp, online::Online};
 
 /// Maximum links that one router has dialed.
 const MAX_LINKS: usize = 2000;

@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use model::entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator};
 use parking_lot::Mutex;
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
     owner_index::OwnerIndex,
     select::Weight,
 };
-use crate::entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator};
 
 /// Who hosts what, and where.
 pub(crate) struct HostedService {

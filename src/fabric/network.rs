@@ -2,7 +2,18 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use model::{
+    clock::Timestamp,
+    config,
+    entity::{EdgeRouter, Terminator},
+};
 use pki::Keystore;
+use policy::{
+    authentication::{Refusals, RejectedCaller},
+    change::Changes,
+    hosting::Hosting,
+};
+use store::{Event, Store, online::Online};
 use tokio::{sync::RwLock, time::interval};
 
 use super::{
@@ -18,16 +29,6 @@ use super::{
     router::Routers,
     session_authorizer::SessionAuthorizer,
     terminator_records::TerminatorRecords,
-};
-use crate::{
-    authentication::{Refusals, RejectedCaller},
-    change::Changes,
-    clock::Timestamp,
-    config,
-    entity::{EdgeRouter, Terminator},
-    hosting::Hosting,
-    online::Online,
-    store::{Event, Store},
 };
 
 /// The interval at which the cost of failed dials is reduced.

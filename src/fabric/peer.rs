@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use policy::authentication::network;
 use rustls::pki_types::CertificateDer;
 
-use crate::{authentication::network, logging::may_log};
+use crate::logging::may_log;
 
 /// The peer of a connection.
 #[derive(Debug, Clone, Default)]

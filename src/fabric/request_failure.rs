@@ -1,9 +1,9 @@
 //! Why a request of an SDK failed, as it is reported to SDKs, to routers and in the history.
 
+use model::error::Error;
+use policy::hosting::DialFault;
 use serde_json::json;
 use wire::sdk::Retry;
-
-use crate::{error::Error, hosting::DialFault};
 
 /// Why a request failed, for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use model::{
+    entity::{ApiSession, EdgeRouter, Id, Session, TypedLookup},
+    error::Result,
+};
+use policy::access::Right;
 use tokio::{
     sync::{OwnedRwLockReadGuard, RwLock},
     time::sleep,
@@ -15,11 +20,6 @@ use super::{
     request_failure::{Refusal, RequestFailure},
     review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     session_authorizer::PresentedSession,
-};
-use crate::{
-    access::Right,
-    entity::{ApiSession, EdgeRouter, Id, Session, TypedLookup},
-    error::Result,
 };
 
 /// Pause after a failed review, for example when the disk cannot be read.

@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 
+use model::entity::{
+    ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Mfa, PostureCheck,
+    Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
+};
 use parking_lot::Mutex;
+use store::Event;
 use tokio::sync::Notify;
 
 use super::authorizing_record::AuthorizingRecord;
-use crate::{
-    entity::{
-        ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Mfa, PostureCheck,
-        Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
-    },
-    store::Event,
-};
 
 /// Beyond this many entries everything is reviewed.
 const MAX_NOTES: usize = 4096;
@@ -71,7 +69,7 @@ pub(crate) enum ReviewTrigger {
 }
 
 fn trigger(event: &Event) -> Option<ReviewTrigger> {
-    let is = |kind: crate::entity::Kind| event.kind == kind;
+    let is = |kind: model::entity::Kind| event.kind == kind;
     let has_old = event.old.is_some();
     // The event of a mass deletion does not name the deleted records.
     if event.tombstone.is_some() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policy::hosting::DialFault;
 use tokio::time::timeout;
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
     route_answer::{PassedOn, RouteFailure},
     router::{Egress, RouteOrder},
 };
-use crate::hosting::DialFault;
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route
 /// do not end the circuit at a router.

@@ -1,7 +1,8 @@
 //! The answer of a router to its part of a route, and why a route fails.
 
+use policy::hosting::DialFault;
+
 use super::request_failure::RequestFailure;
-use crate::hosting::DialFault;
 
 /// What one end of a circuit passes on to the other, by the header keys of SDK channels.
 pub(crate) type PassedOn = Vec<(u32, Vec<u8>)>;

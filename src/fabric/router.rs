@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use model::error::Result;
 use parking_lot::Mutex;
 
 use super::{
@@ -24,7 +25,6 @@ use super::{
     route_answer::{PassedOn, RouteFailure},
     session_authorizer::Grant,
 };
-use crate::error::Result;
 
 /// A router. Only [`Router::connect`] waits.
 pub(crate) trait Router: Send + Sync {

@@ -1,6 +1,6 @@
 //! Selects the host to dial: by precedence, cost and the strategy of the service.
 
-use crate::entity::Precedence;
+use model::entity::Precedence;
 
 /// The values by which a host is selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,15 +1,18 @@
 //! Decides whether a session grants its right at a router now, for the built-in router and for
 //! routers with a control channel.
 
-use super::request_failure::{FailureReason, Refusal, RequestFailure};
-use crate::{
-    access::{Access, PolicyEntityKind, Right},
-    authentication::Sessions,
+use model::{
     clock::Clock,
     entity::{ApiSession, Id, Identity, Record, Service, Session, TypedLookup},
-    posture::{Posture, ServicePermission},
-    store::Store,
 };
+use policy::{
+    access::{Access, PolicyEntityKind, Right},
+    authentication::Sessions,
+    posture::{Posture, ServicePermission},
+};
+use store::Store;
+
+use super::request_failure::{FailureReason, Refusal, RequestFailure};
 
 /// Decides whether a session grants its right. Cheap to clone.
 #[derive(Clone)]

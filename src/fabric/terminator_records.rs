@@ -14,15 +14,15 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use parking_lot::Mutex;
-use tokio::{sync::Notify, time::sleep};
-
-use super::{live_terminators::LiveTerminator, request_failure::RequestFailure, select::Weight};
-use crate::{
-    change::{Change, Changes},
+use model::{
     entity::{Entity, Id, Identity, Lookup, Record, Terminator, TypedLookup},
     error::{Error, Result},
 };
+use parking_lot::Mutex;
+use policy::change::{Change, Changes};
+use tokio::{sync::Notify, time::sleep};
+
+use super::{live_terminators::LiveTerminator, request_failure::RequestFailure, select::Weight};
 
 /// The number of deletions per transaction.
 const BATCH: usize = 500;

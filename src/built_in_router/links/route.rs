@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use policy::hosting::DialFault;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -17,7 +18,6 @@ use crate::{
         send_queue::SendQueue,
     },
     fabric::{self, Egress, RefusalCause, RequestFailure, RouteAnswer, RouteRefusal},
-    hosting::DialFault,
 };
 
 /// A circuit that the controller has ended ends at this router after this time without a message.
