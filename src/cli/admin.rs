@@ -226,7 +226,10 @@ impl ControllerFlags {
 }
 
 /// Runs a command in the running controller; `None` if none runs.
-pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
+pub(crate) fn asked(
+    config: &Config,
+    command: &Command,
+) -> Option<Result<Outcome, socket::CommandFailure>> {
     let mut bar = Bar::default();
     let socket = socket::beside(&config.data);
     let mut ask = || socket::ask(&socket, command, &mut |done, total| bar.show(done, total));

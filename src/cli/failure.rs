@@ -6,9 +6,12 @@ use std::{
     process::ExitCode,
 };
 
-use super::run::{ConfigError, one_line};
+use super::{
+    api::output::OutputError,
+    run::{ConfigError, one_line},
+};
 use crate::{
-    admin_socket::Outcome,
+    admin_socket::{Outcome, socket::CommandFailure},
     hidden_text::{shown, shown_lines},
 };
 
@@ -74,6 +77,18 @@ impl From<ConfigError> for CommandError {
         } else {
             CommandError::Start(line)
         }
+    }
+}
+
+impl From<CommandFailure> for CommandError {
+    fn from(failure: CommandFailure) -> CommandError {
+        CommandError::of(failure)
+    }
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> CommandError {
+        CommandError::of(error)
     }
 }
 

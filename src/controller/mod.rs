@@ -45,7 +45,7 @@ use crate::{
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
     listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials},
     metrics::StoreMetrics,
     store::{Progress, Store},
 };
@@ -147,7 +147,7 @@ pub fn drill(
     snapshot: &Path,
     parent: &Path,
     progress: &Arc<Progress>,
-) -> Result<Trial, String> {
+) -> Result<Trial, TrialError> {
     drill::drill(start, config, snapshot, parent, progress)
 }
 

@@ -127,7 +127,7 @@ impl Incoming<'_> {
 
     fn parsed(&self, shape: &BodyShape) -> Result<Json> {
         if self.body.trim_ascii().is_empty() {
-            return Err(Error::invalid(&shape.name, "a body is required", ""));
+            return Err(Error::missing(&shape.name, "a body is required", ""));
         }
         let json: Json =
             serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
@@ -466,7 +466,7 @@ pub(crate) fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<
         p.place == ParameterLocation::Query && p.required && !values.contains_key(&p.name)
     });
     if let Some(parameter) = missing {
-        return Err(Error::invalid(&parameter.name, "is required", "[]"));
+        return Err(Error::missing(&parameter.name, "is required", "[]"));
     }
     for (name, value) in &values {
         let schema = parameters

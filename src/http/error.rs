@@ -178,18 +178,13 @@ impl ErrorRow {
 }
 
 /// The message about a member.
-fn member_message(field: &str, reason: &str) -> String {
-    let is_missing = ["is required", "a body is required"]
-        .iter()
-        .any(|start| reason.starts_with(start));
-    format!(
-        "{field} is {}",
-        if is_missing {
-            "missing"
-        } else {
-            "not accepted"
-        }
-    )
+fn member_message(field: &str, is_missing: bool) -> String {
+    let fault = if is_missing {
+        "missing"
+    } else {
+        "not accepted"
+    };
+    format!("{field} is {fault}")
 }
 
 /// One entry of the list of broken rules.
@@ -209,6 +204,7 @@ fn violation(error: &Error) -> RuleViolation {
             field,
             reason,
             value,
+            ..
         } => of(field, reason.clone(), value),
         Error::Duplicate { field, value } => of(field, error.to_string(), value),
         Error::NotFound {
@@ -252,7 +248,7 @@ fn error_row(error: &Error) -> ErrorRow {
         } => ErrorRow::field(
             404,
             "NOT_FOUND",
-            member_message(field, ""),
+            member_message(field, false),
             field,
             &error.to_string(),
             id,
@@ -264,10 +260,11 @@ fn error_row(error: &Error) -> ErrorRow {
             field,
             reason,
             value,
+            is_missing,
         } => ErrorRow::field(
             400,
             "COULD_NOT_VALIDATE",
-            member_message(field, reason),
+            member_message(field, *is_missing),
             field,
             reason,
             value,

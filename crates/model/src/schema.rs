@@ -30,13 +30,18 @@ pub struct Checker {
     schema: Json,
 }
 
+/// Why a schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidSchema(String);
+
 impl Checker {
     /// Compiles a schema from a request. Nothing is fetched; patterns match in linear time. Draft 7
     /// unless `$schema` names another.
     ///
     /// # Errors
-    /// Why the schema is invalid.
-    pub fn foreign(schema: &Json) -> Result<Self, String> {
+    /// The schema is invalid.
+    pub fn foreign(schema: &Json) -> Result<Self, InvalidSchema> {
         let draft = if schema.get("$schema").is_some() {
             None
         } else {
@@ -57,7 +62,7 @@ impl Checker {
                 validator,
                 schema: Json::Null,
             })
-            .map_err(|e| shortened(&e.masked().to_string()))
+            .map_err(|e| InvalidSchema(shortened(&e.masked().to_string())))
     }
 
     /// Compiles the schema of a request body of this API.
@@ -257,7 +262,7 @@ fn one(
             } else {
                 ViolationOrder::Rule
             };
-            (order, Error::invalid(field, "is required", value))
+            (order, Error::missing(field, "is required", value))
         }
         _ => {
             let reason = shortened(&reason(violation));

@@ -226,7 +226,7 @@ impl<'t> Parser<'t> {
             _ => vec![self.literal()?],
         };
         let check = typing::check(operand.kind(), operator, literals)
-            .map_err(|message| self.fault(&first, message))?;
+            .map_err(|mismatch| self.fault(&first, mismatch.0))?;
         Ok(match check {
             // Checked for every member of a set; false for an absent value.
             Check::Contains(needle) if negated => Test::Compare(operand, Check::Lacks(needle)),

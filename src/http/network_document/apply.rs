@@ -312,10 +312,12 @@ fn in_place(place: &str, error: Error) -> Error {
             field,
             reason,
             value,
+            is_missing,
         } => Error::Invalid {
             field: format!("{place}.{field}"),
             reason,
             value,
+            is_missing,
         },
         Error::Duplicate { field, value } => Error::Duplicate {
             field: format!("{place}.{field}"),

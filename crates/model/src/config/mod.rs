@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use listen::Listen;
 pub use router::{ControlTimes, RemoteRoutersConfig, RouterConfig};
 pub use secret_file::{passphrase, password};
-pub use value::InvalidValue;
-pub use value::{Address, Span};
+pub use value::{Address, InvalidText, InvalidValue, Span};
 
 use pki::Passphrase;
 use zeroize::Zeroizing;

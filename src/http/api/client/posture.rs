@@ -52,6 +52,7 @@ fn alone(error: Error) -> Error {
             field,
             reason,
             value,
+            is_missing,
         } => {
             let member = field
                 .split_once('.')
@@ -61,6 +62,7 @@ fn alone(error: Error) -> Error {
                 field: member.unwrap_or(&field).to_owned(),
                 reason,
                 value,
+                is_missing,
             }
         }
         Error::Several(errors) => Error::Several(errors.into_iter().map(alone).collect()),

@@ -73,7 +73,7 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
         value
             .clone()
             .filter(|v| !v.is_empty())
-            .ok_or_else(|| Error::invalid(field, "is required", ""))
+            .ok_or_else(|| Error::missing(field, "is required", ""))
     };
     let (username, password) = (
         needed(&new.username, "username")?,
@@ -97,7 +97,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
         .cert_pem
         .as_deref()
         .filter(|pem| !pem.trim().is_empty())
-        .ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
+        .ok_or_else(|| Error::missing("certPem", "is required", ""))?;
     let certificate =
         Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
     let (credential, how) = (

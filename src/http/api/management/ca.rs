@@ -50,7 +50,7 @@ impl Extractor for VerificationCertificate {
             _ => return Err(not_taken(sent, &[PLAIN])),
         }
         if incoming.body.is_empty() {
-            return Err(Error::invalid("certificate", "is required", ""));
+            return Err(Error::missing("certificate", "is required", ""));
         }
         Ok(Self(String::from_utf8_lossy(&incoming.body).into_owned()))
     }

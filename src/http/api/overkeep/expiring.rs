@@ -1,5 +1,7 @@
 //! Certificates and other items that expire soon, and a scheduled snapshot that is overdue.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +51,8 @@ pub(crate) async fn list(
         .as_deref()
         .filter(|text| !text.is_empty())
         .unwrap_or("30d");
-    let span: Span = text
-        .parse()
-        .map_err(|reason: String| Error::invalid("within", reason, text))?;
+    let span =
+        Span::from_str(text).map_err(|error| Error::invalid("within", error.to_string(), text))?;
     let before = call.now.plus(span.duration());
     let (keystore, config, started, now) = (
         call.keystore.clone(),

@@ -1,6 +1,8 @@
 //! The configuration of an edge router, as `ziti router run` reads it. docs/routers.md shows the
 //! same configuration; a test compares both.
 
+use std::str::FromStr;
+
 use pki::AlternativeNames;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,9 +68,8 @@ fn advertised(tx: &Read<'_>, id: &Id<EdgeRouter>, wanted: Option<&str>) -> Resul
         return Err(missing(EdgeRouter::KIND, id));
     }
     match wanted.filter(|text| !text.is_empty()) {
-        Some(text) => text
-            .parse()
-            .map_err(|reason: String| Error::invalid("advertise", reason, text)),
+        Some(text) => Address::from_str(text)
+            .map_err(|error| Error::invalid("advertise", error.to_string(), text)),
         None => reported(tx.router_info(id.as_str())).map_or_else(|| named(&router), Ok),
     }
 }

@@ -136,7 +136,7 @@ impl SnapshotTrial {
         let (passed, results, error) = match result {
             None => (None, Vec::new(), None),
             Some(Ok(Trial { passed, lines })) => (Some(passed), lines, None),
-            Some(Err(reason)) => (None, Vec::new(), Some(reason)),
+            Some(Err(error)) => (None, Vec::new(), Some(error.to_string())),
         };
         let method = method.into();
         Self {
