@@ -390,9 +390,9 @@ impl Jobs {
                     .filter(|one| one.by_posture)
                     .map(|one| one.identity.as_str())
                     .collect();
-                affected
-                    .into_iter()
-                    .for_each(|identity| self.access.identity_changed(identity));
+                for identity in affected {
+                    self.access.identity_changed(identity);
+                }
             }
         }
         Ok(())
@@ -437,9 +437,9 @@ impl Jobs {
             Ok(ended)
         })?;
         // A request may have entered the session in memory again while the session ended.
-        ended
-            .iter()
-            .for_each(|id| self.sessions.forget(id.as_str()));
+        for id in &ended {
+            self.sessions.forget(id.as_str());
+        }
         Ok(())
     }
 }

@@ -220,7 +220,9 @@ impl ControllerFlags {
             flags,
         }
         .config()?;
-        warnings.iter().for_each(|warning| warn(warning));
+        for warning in &warnings {
+            warn(warning);
+        }
         Ok(config)
     }
 }

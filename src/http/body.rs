@@ -284,7 +284,9 @@ fn strip(schema: &mut Json, keywords: &[&str]) {
     for keyword in keywords {
         object.shift_remove(*keyword);
     }
-    members_mut(object).for_each(|member| strip(member, keywords));
+    for member in members_mut(object) {
+        strip(member, keywords);
+    }
     for form in object
         .get_mut("oneOf")
         .and_then(Json::as_array_mut)

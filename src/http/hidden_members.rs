@@ -69,10 +69,11 @@ fn collect(json: &Json, path: &str, is_name: bool, found: &mut Vec<HiddenMember>
             path: path.to_owned(),
             shown: shown(text),
         })),
-        Json::Array(items) => items
-            .iter()
-            .enumerate()
-            .for_each(|(at, item)| collect(item, &below(&at.to_string()), is_name, found)),
+        Json::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                collect(item, &below(&at.to_string()), is_name, found);
+            }
+        }
         Json::Object(members) => {
             for (name, member) in members
                 .iter()

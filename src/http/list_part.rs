@@ -101,8 +101,8 @@ impl<'i> Part<'i> {
             self.text.push(b',');
         }
         self.written += 1;
-        parts
-            .iter()
-            .for_each(|part| self.text.extend_from_slice(part));
+        for part in parts {
+            self.text.extend_from_slice(part);
+        }
     }
 }

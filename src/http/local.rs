@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     answer::{Content, Reply},
     call::{Call, Peer},
-    dispatch::{Dispatcher, run},
+    dispatch::run,
+    dispatcher::{Dispatcher, Route},
     error,
     header::Header,
     preview,
@@ -116,7 +117,8 @@ async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -
 
 async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
-    let (row, segments) = dispatcher.find(&request.method, &normal_path(&request.path))?;
+    let Route { row, segments, .. } =
+        dispatcher.find(&request.method, &normal_path(&request.path))?;
     preview::refuse_unsupported(row, &request.query)?;
     if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));

@@ -428,9 +428,9 @@ mod tests {
     #[test]
     fn links_reach_connected_routers() {
         let online = Online::default();
-        ["a", "b", "c", "d", "e"]
-            .into_iter()
-            .for_each(|id| online.set_router(id, Some(RouterInfo::default())));
+        for id in ["a", "b", "c", "d", "e"] {
+            online.set_router(id, Some(RouterInfo::default()));
+        }
         let reached = |may_pass: fn(&str) -> bool| {
             let mut reached: Vec<_> = online
                 .reached_from(["a"].into_iter(), may_pass)
@@ -471,8 +471,9 @@ mod tests {
     #[test]
     fn the_oldest_departures_are_forgotten() {
         let online = Online::default();
-        (0..=MAX_LEFT as i64)
-            .for_each(|at| online.router_left(&at.to_string(), Timestamp::from_millis(at)));
+        for at in 0..=MAX_LEFT as i64 {
+            online.router_left(&at.to_string(), Timestamp::from_millis(at));
+        }
         let left = online.left();
         assert!(left.len() == MAX_LEFT && left.iter().all(|(id, _)| id != "0"));
     }

@@ -125,7 +125,9 @@ pub fn act(
                 .good()?
         };
         if !matches.get_flag("quiet") {
-            answer.warnings.iter().for_each(|warning| warn(warning));
+            for warning in &answer.warnings {
+                warn(warning);
+            }
         }
         if is_preview && format.is_none() {
             output::preview(&answer.data())

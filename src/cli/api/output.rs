@@ -77,13 +77,15 @@ pub(crate) fn without_links(mut data: Json) -> Json {
     match &mut data {
         Json::Object(members) => {
             members.shift_remove("_links");
-            members
-                .values_mut()
-                .for_each(|value| *value = without_links(value.take()));
+            for value in members.values_mut() {
+                *value = without_links(value.take());
+            }
         }
-        Json::Array(list) => list
-            .iter_mut()
-            .for_each(|value| *value = without_links(value.take())),
+        Json::Array(list) => {
+            for value in list {
+                *value = without_links(value.take());
+            }
+        }
         _ => (),
     }
     data

@@ -32,7 +32,8 @@ use super::{
 };
 use crate::http::{
     call::Peer,
-    dispatch::{self, Dispatcher, OnlyHead},
+    dispatch::{self, OnlyHead},
+    dispatcher::Dispatcher,
 };
 use crate::{
     authentication::network,

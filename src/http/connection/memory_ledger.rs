@@ -446,10 +446,9 @@ mod tests {
         let ledger = ledger();
         let accounts: Vec<Account> = (0..8).map(|_| ledger.open(None)).collect();
         let held: Vec<Hold> = accounts.iter().map(|account| account.hold(87)).collect();
-        accounts
-            .iter()
-            .zip([5, 1, 6, 2, 7, 8, 9, 10])
-            .for_each(|(account, since)| account.0.since.store(since, Relaxed));
+        for (account, since) in accounts.iter().zip([5, 1, 6, 2, 7, 8, 9, 10]) {
+            account.0.since.store(since, Relaxed);
+        }
         let is_cut = |account: &Account| account.is_cut().now_or_never().is_some();
         assert!(!accounts.iter().any(is_cut));
         held[4].answer(9);

@@ -36,7 +36,9 @@ pub(crate) fn assemble(
         }
     }
     let mut components = schemas.into_components();
-    components.values_mut().for_each(glossary::explain);
+    for schema in components.values_mut() {
+        glossary::explain(schema);
+    }
     components.extend(bodies);
     json!({
         "openapi": "3.1.0",

@@ -310,10 +310,11 @@ fn difference<E: Entity>(
                 return Ok(None);
             }
         }
-        alone => alone
-            .iter_mut()
-            .flatten()
-            .for_each(|members| members.retain(|_, value| !is_empty(value))),
+        alone => {
+            for members in alone.iter_mut().flatten() {
+                members.retain(|_, value| !is_empty(value));
+            }
+        }
     }
     Ok(Some(
         sides.map(|side| side.map(|members| without(members, secret))),

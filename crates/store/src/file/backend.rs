@@ -107,10 +107,9 @@ impl Backend {
         // does.
         drop(self.storage.write(0, &head));
         // Whether unflushed writes are on disk is unknown.
-        state
-            .written
-            .iter()
-            .for_each(|(offset, size)| self.checksums.forget(*offset, *size));
+        for (offset, size) in &state.written {
+            self.checksums.forget(*offset, *size);
+        }
         let mut memory = OverlayPages::none(self.storage.len()?);
         memory.write(&self.source(), 0, &head)?;
         state.head = head;

@@ -145,10 +145,11 @@ impl Group<'_> {
             self.core.metrics.failures.inc();
         }
         match &committed {
-            Ok(()) => self
-                .events
-                .iter()
-                .for_each(|events| self.core.publish(events)),
+            Ok(()) => {
+                for events in &self.events {
+                    self.core.publish(events);
+                }
+            }
             Err(e) => self
                 .answers
                 .extend(first.map(|job| (job.run)(Err(e.clone())).answer)),

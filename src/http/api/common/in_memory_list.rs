@@ -118,11 +118,10 @@ fn select<T: Entry>(
         asked.unwrap_or_else(|| one_id.cmp(other_id))
     });
     let mut ids = Ids::default();
-    found
-        .iter()
-        .skip(window.offset)
-        .take(window.limit.unwrap_or(usize::MAX))
-        .for_each(|(_, id)| ids.push(id));
+    let most = window.limit.unwrap_or(usize::MAX);
+    for (_, id) in found.iter().skip(window.offset).take(most) {
+        ids.push(id);
+    }
     Ok((ids, Pagination::of(window, found.len() as u64)))
 }
 

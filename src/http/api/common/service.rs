@@ -191,8 +191,9 @@ impl ViewPlan {
                 .skip(window.offset)
                 .take(window.limit.unwrap_or(usize::MAX));
             let mut ids = Ids::default();
-            part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row))
-                .for_each(|id| ids.push(id));
+            for id in part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row)) {
+                ids.push(id);
+            }
             (ids, usable.len() as u64)
         })
     }

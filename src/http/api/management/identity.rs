@@ -361,10 +361,10 @@ pub(crate) async fn policy_advice(
         .read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
     let asked = call.access.ask(|engine| {
         let mut common = Ids::default();
-        engine
-            .common_edge_routers(id.as_str(), service_id.as_str())
-            .in_order()
-            .for_each(|(_, id)| common.push(id));
+        let routers = engine.common_edge_routers(id.as_str(), service_id.as_str());
+        for (_, id) in routers.in_order() {
+            common.push(id);
+        }
         let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
         let counts = (
             engine.edge_routers_of_identity(id.as_str()).len(),

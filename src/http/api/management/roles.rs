@@ -65,11 +65,10 @@ async fn attributes(
     }
     let total_count = found.len() as i64;
     let mut wanted = Ids::default();
-    found
-        .iter()
-        .skip(window.offset)
-        .take(window.limit.unwrap_or(usize::MAX))
-        .for_each(|attribute| wanted.push(attribute));
+    let most = window.limit.unwrap_or(usize::MAX);
+    for attribute in found.iter().skip(window.offset).take(most) {
+        wanted.push(attribute);
+    }
     let pagination = Pagination {
         limit: window.shown_limit(),
         offset: window.offset as i64,

@@ -39,9 +39,9 @@ pub(crate) async fn list(
     let find = move |tx: &Read<'_>| {
         let (sequences, total) = tx.history_sequences(&query, descending, window)?;
         let mut ids = Ids::default();
-        sequences
-            .iter()
-            .for_each(|sequence| ids.push(&sequence.to_string()));
+        for sequence in &sequences {
+            ids.push(&sequence.to_string());
+        }
         Ok((ids, Pagination::of(window, total)))
     };
     joined(

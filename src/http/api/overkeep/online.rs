@@ -187,9 +187,9 @@ pub(crate) async fn list(
         let names = RecordNames::of(tx);
         channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
-            Online::router(&id, link, &control, tx)?
-                .into_iter()
-                .for_each(&mut *found);
+            if let Some(online) = Online::router(&id, link, &control, tx)? {
+                found(online);
+            }
         }
         Ok(())
     };
