@@ -15,6 +15,7 @@
 mod answer;
 mod api;
 mod body;
+mod body_schema;
 mod cache;
 mod call;
 mod conditional;
@@ -25,6 +26,8 @@ mod dispatch;
 mod dispatcher;
 mod envelope;
 mod error;
+mod error_row;
+mod error_shape;
 mod extractor;
 mod fixed_members;
 mod gzip;

@@ -11,7 +11,6 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::{Future, poll_fn},
-    io,
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
@@ -19,14 +18,9 @@ use std::{
     time::Duration,
 };
 
-use actix_http::{
-    BoxedPayloadStream, HttpMessage, Method, Payload, Request, Response, Uri,
-    body::BoxBody,
-    error::PayloadError,
-    header::{HeaderName, HeaderValue},
-};
+use actix_http::{Request, Response, body::BoxBody};
 use actix_service::Service;
-use futures_util::{StreamExt, stream, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use h2::{
     Reason, RecvStream,
     server::{Builder, Connection, SendResponse},
@@ -41,10 +35,10 @@ use super::{
     answer_stream::{Part, send},
     connection_shared::{ConnectionClient, ConnectionShared, RequestInProgress},
     guard::{ConnectionLimits, STOP_GRACE},
+    http2_request::{WINDOW, bytes_of, expects_continue, notified, send_continue, translated},
     memory_ledger::Hold,
     response_body::PART,
 };
-use crate::http::call::Peer;
 use crate::listener::ConnectionGuard;
 
 /// The number of malformed or excess requests that ends a connection, because each of them occupies
@@ -62,8 +56,7 @@ const REQUEST: usize = 16 << 10;
 const BATCH: usize = 8;
 /// The memory of the connection itself. It counts while a request is in progress.
 const OPEN: usize = 48 << 10;
-/// The flow-control windows for request bodies, per request and per connection, in bytes.
-const WINDOW: u32 = 32 << 10;
+/// The flow-control window for the request bodies of a connection, in bytes.
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
@@ -367,101 +360,4 @@ async fn answer<S>(
     if let Err(error) = send(&line, respond, reply, is_head, hold).await {
         tracing::debug!(%error, "an answer could not be sent completely");
     }
-}
-
-/// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
-fn expects_continue(request: &http::Request<RecvStream>) -> bool {
-    let expected = request.headers().get(http::header::EXPECT);
-    expected.is_some_and(|value| {
-        value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"100-continue")
-    })
-}
-
-/// Resolves when the body is asked for, once.
-async fn notified(awaited: Option<&Notify>) {
-    match awaited {
-        Some(awaited) => awaited.notified().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn send_continue(respond: &mut SendResponse<Part>) {
-    let mut interim = http::Response::new(());
-    *interim.status_mut() = http::StatusCode::CONTINUE;
-    if let Err(error) = respond.send_informational(interim) {
-        tracing::debug!(%error, "100 Continue could not be sent");
-    }
-}
-
-/// The bytes of a request's head.
-fn bytes_of(request: &http::Request<RecvStream>) -> usize {
-    let target = request
-        .uri()
-        .path_and_query()
-        .map_or(0, |target| target.as_str().len());
-    let body = if request.body().is_end_stream() {
-        0
-    } else {
-        WINDOW as usize
-    };
-    request
-        .headers()
-        .iter()
-        .fold(target + body, |sum, (name, value)| {
-            sum + name.as_str().len() + value.len() + 64
-        })
-}
-
-/// Converts the request for the dispatcher. `awaited` is notified when the body is first asked for.
-fn translated(
-    request: http::Request<RecvStream>,
-    peer: &Peer,
-    hold: Arc<Hold>,
-    awaited: Option<Rc<Notify>>,
-) -> Option<Request> {
-    let (parts, body) = request.into_parts();
-    let payload = if body.is_end_stream() {
-        Payload::None
-    } else {
-        Payload::Stream {
-            payload: incoming(body, awaited),
-        }
-    };
-    let mut request = Request::with_payload(payload);
-    let head = request.head_mut();
-    head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
-    head.uri = parts.uri.to_string().parse::<Uri>().ok()?;
-    head.version = actix_http::Version::HTTP_2;
-    for (name, value) in &parts.headers {
-        head.headers.append(
-            HeaderName::from_bytes(name.as_str().as_bytes()).ok()?,
-            HeaderValue::from_bytes(value.as_bytes()).ok()?,
-        );
-    }
-    request.extensions_mut().insert(peer.clone());
-    request.extensions_mut().insert(hold);
-    Some(request)
-}
-
-/// The body of a request as a stream.
-fn incoming(body: RecvStream, awaited: Option<Rc<Notify>>) -> BoxedPayloadStream {
-    Box::pin(stream::unfold(
-        (body, awaited),
-        async |(mut body, mut awaited)| {
-            awaited.take().inspect(|awaited| awaited.notify_one());
-            let part = poll_fn(|cx| body.poll_data(cx)).await?;
-            let taken = part.and_then(|part| {
-                body.flow_control()
-                    .release_capacity(part.len())
-                    .map(|()| part)
-            });
-            Some((
-                taken.map_err(|error| PayloadError::Io(io::Error::other(error))),
-                (body, awaited),
-            ))
-        },
-    ))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod authenticate;
 pub(crate) mod authenticator;
 pub(crate) mod current_session;
+mod held_rights;
 pub(crate) mod in_memory_list;
 pub(crate) mod information;
 pub(crate) mod mfa;

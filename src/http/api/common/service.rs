@@ -11,8 +11,9 @@ use query::Window;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::held_rights::{Held, HeldRights};
 use crate::{
-    access::{Access, PolicyEntityKind, PolicyGrant, Right, ServiceRights},
+    access::{Access, PolicyEntityKind, PolicyGrant, Right},
     entity::{
         Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record,
         Service, TypedLookup,
@@ -59,44 +60,6 @@ const NO_USAGE: &[u8] = br#","config":null,"permissions":null,"postureQueries":[
 /// The maximum number of services looked up at a time if posture checks exist: the policies of each
 /// are read under the lock of the engine.
 const CHECKED: usize = 16;
-
-/// The rights that an identity has to a service.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct HeldRights {
-    bind: bool,
-    dial: bool,
-}
-
-/// The rights that an identity has to a service, and if posture checks exist the policies that
-/// grant them.
-#[derive(Default)]
-struct Held {
-    rights: HeldRights,
-    grants: Vec<(PolicyType, PolicyGrant)>,
-}
-
-impl HeldRights {
-    fn of(rights: &ServiceRights, row: u32) -> Self {
-        Self {
-            bind: rights.to(Right::Bind).contains(row),
-            dial: rights.to(Right::Dial).contains(row),
-        }
-    }
-
-    fn permissions(self) -> Vec<PolicyType> {
-        let held = [(self.bind, PolicyType::Bind), (self.dial, PolicyType::Dial)];
-        let held: Vec<_> = held
-            .into_iter()
-            .filter(|(may, _)| *may)
-            .map(|(_, right)| right)
-            .collect();
-        if held.is_empty() {
-            vec![PolicyType::Invalid]
-        } else {
-            held
-        }
-    }
-}
 
 /// The identity for which services are shown, and what is shown. The plan is made once per answer;
 /// the answer may be written in several transactions.

@@ -3,7 +3,7 @@
 use query::{MAX_LIMIT, Window};
 
 use crate::{
-    entity::{HistoryRow, history::HistoryWords},
+    entity::{HistoryRow, HistoryWords},
     error::{Error, Result},
     http::{
         call::Call,
