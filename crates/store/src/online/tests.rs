@@ -1,3 +1,5 @@
+//! Unit tests of `online.rs`.
+
 use super::*;
 use std::sync::Mutex;
 

@@ -1,3 +1,5 @@
+//! Unit tests of `memory_ledger.rs`.
+
 use futures_util::FutureExt;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Unit tests of `config_types.rs`.
+
 use super::*;
 use crate::schema::Checker;
 
