@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value as Json;
 
 use super::{
-    admin::{ControllerFlags, done},
+    admin::{ControllerFlags, run_command},
     api::{context::LoginContext, login, output, request::ApiRequest, transport::Transport},
     failure::CommandResult,
 };
@@ -56,7 +56,7 @@ impl Explain {
             json,
             which,
         } = self;
-        done(
+        run_command(
             &which.config(environment)?,
             Command::Explain {
                 right: right.into(),

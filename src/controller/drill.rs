@@ -80,7 +80,7 @@ pub(super) fn drill(
     unless_cancelled(progress)?;
     let config = alone(config.clone(), data);
     let running = start(&config, Clock::system()).map_err(TrialError::of)?;
-    let tried = tried(&config, &running, &manifest, progress);
+    let tried = try_controller(&config, &running, &manifest, progress);
     running.stop();
     let mut lines = vec![format!(
         "{}: restored, and a controller started on it",
@@ -134,7 +134,7 @@ fn alone(config: Config, data: PathBuf) -> Config {
 }
 
 /// Logs in, counts and checks.
-fn tried(
+fn try_controller(
     config: &Config,
     running: &Controller,
     manifest: &Manifest,

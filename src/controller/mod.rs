@@ -195,7 +195,7 @@ fn background(
 }
 
 fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
-    let patience = ConnectionLimits {
+    let limits = ConnectionLimits {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
         keep_alive: http.keep_alive.duration(),
@@ -208,7 +208,7 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         each: http.max_unread_bytes,
         total: http.max_unread_bytes_total,
     };
-    RestListener::new(dispatcher, patience, bounds, Shutdown::default())
+    RestListener::new(dispatcher, limits, bounds, Shutdown::default())
 }
 
 /// The socket for commands on the host. A file system without sockets does not prevent a start.

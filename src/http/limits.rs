@@ -194,14 +194,14 @@ struct ArrivalTimer {
 impl Arrivals {
     /// Registers a request. The receiver resolves when the request must be rejected.
     fn wait(&self) -> (Arrival<'_>, Receiver<()>) {
-        let (here, overtaken) = channel();
+        let (overtake, overtaken) = channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.bodies.len() >= self.limit {
             waiting.bodies.pop_first();
         }
         let id = waiting.next;
         waiting.next += 1;
-        waiting.bodies.insert(id, here);
+        waiting.bodies.insert(id, overtake);
         (Arrival { among: self, id }, overtaken)
     }
 }

@@ -302,7 +302,7 @@ impl Beginning {
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub(crate) fn found<E: Entity>(
+pub(crate) fn find_page<E: Entity>(
     tx: &Read<'_>,
     listing: &Listing,
     names: &FilterNames<E>,
@@ -348,7 +348,7 @@ pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<StreamedList<V>> {
-    let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
+    let find = move |tx: &Read<'_>| find_page(tx, &listing, names, scope(tx)?);
     joined(call, fields, find, move |tx, _, part| {
         viewed(tx, part, |record| view(tx, record))
     })

@@ -76,7 +76,7 @@ pub(crate) fn answer_locally(
         ))
     })?;
     runtime.block_on(async {
-        let reply = match answered(dispatcher, request).await {
+        let reply = match respond(dispatcher, request).await {
             Ok(reply) => reply,
             Err(fault) => error::reply(&fault, &dispatcher.request_id()),
         };
@@ -115,7 +115,7 @@ async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -
     Ok(())
 }
 
-async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
+async fn respond(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
     let Route { row, segments, .. } =
         dispatcher.find(&request.method, &normal_path(&request.path))?;

@@ -145,7 +145,7 @@ impl Trials {
             },
             move |progress| {
                 lower_priority(NICE);
-                let tried = trials.tried(method, &snapshot, progress);
+                let tried = trials.carry_out(method, &snapshot, progress);
                 match &tried {
                     Ok(Trial { passed: true, .. }) => tracing::info!(
                         ?method,
@@ -175,7 +175,7 @@ impl Trials {
         self.runs.stop();
     }
 
-    fn tried(
+    fn carry_out(
         &self,
         method: SnapshotTest,
         snapshot: &SnapshotFile,

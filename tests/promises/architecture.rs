@@ -41,7 +41,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
         "redb",
         &[
             "crates/store/src/file/",
-            "crates/store/src/core.rs",
+            "crates/store/src/store_core.rs",
             "crates/store/src/opening.rs",
             "crates/store/src/tx/tables.rs",
             "crates/store/src/tx/writer.rs",
@@ -50,7 +50,10 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
     ("actix_web", &["src/http/", "src/controller/"]),
     ("actix_http", &["src/http/"]),
     ("actix_server", &["src/listener/"]),
-    ("jsonschema", &["crates/model/src/schema.rs"]),
+    (
+        "jsonschema",
+        &["crates/model/src/schema.rs", "crates/model/src/schema/"],
+    ),
     ("rcgen", &["crates/pki/src/"]),
 ];
 

@@ -27,7 +27,6 @@ mod cache;
 mod codec;
 mod commit_feed;
 mod context;
-mod core;
 mod dependency;
 mod event;
 mod file;
@@ -43,6 +42,7 @@ mod reader;
 mod refusal;
 mod registry;
 mod space;
+mod store_core;
 mod tx;
 
 pub use cache::{Cache, CommitNumber};

@@ -64,8 +64,8 @@ pub(crate) async fn serve<T, S>(
     stream: T,
     service: Rc<S>,
     client: ConnectionClient,
-    patience: ConnectionLimits,
-    mut here: ConnectionGuard,
+    limits: ConnectionLimits,
+    mut guard: ConnectionGuard,
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
@@ -74,20 +74,20 @@ pub(crate) async fn serve<T, S>(
 {
     let mut builder = Builder::new();
     builder
-        .max_concurrent_streams(u32::try_from(patience.streams).unwrap_or(u32::MAX))
-        .max_header_list_size(u32::try_from(2 * patience.head_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(u32::try_from(limits.streams).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(2 * limits.head_bytes).unwrap_or(u32::MAX))
         .max_local_error_reset_streams(Some(REFUSALS))
         .max_send_buffer_size(PART)
         .initial_window_size(WINDOW)
         .initial_connection_window_size(WINDOWS);
     let connection = tokio::select! {
-        begun = timeout(patience.head, builder.handshake(stream)) => begun,
-        () = here.ends() => return,
+        begun = timeout(limits.head, builder.handshake(stream)) => begun,
+        () = guard.ends() => return,
     };
     match connection {
         Ok(Ok(connection)) => {
-            Http2Connection::new(connection, service, client, patience)
-                .run(here)
+            Http2Connection::new(connection, service, client, limits)
+                .run(guard)
                 .await
         }
         Ok(Err(error)) => tracing::debug!(%error, "the HTTP/2 handshake failed"),
@@ -102,7 +102,7 @@ struct Http2Connection<T, S> {
     line: Rc<ConnectionShared>,
     accepted: VecDeque<Accepted>,
     answers: FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>,
-    patience: ConnectionLimits,
+    limits: ConnectionLimits,
     /// Expires when the connection is idle, or, while it ends, when nothing is read.
     rest: Pin<Box<Sleep>>,
     /// The memory of the connection itself, while a request is in progress.
@@ -131,16 +131,16 @@ where
         connection: Connection<T, Part>,
         service: Rc<S>,
         client: ConnectionClient,
-        patience: ConnectionLimits,
+        limits: ConnectionLimits,
     ) -> Self {
         let line = ConnectionShared {
             client,
-            patience: patience.unread,
+            patience: limits.unread,
             working: Cell::new(0),
             moved: Cell::new(Instant::now()),
             cut: RefCell::new(None),
         };
-        let rest = Box::pin(sleep(patience.keep_alive));
+        let rest = Box::pin(sleep(limits.keep_alive));
         let answers = FuturesUnordered::new();
         let line = Rc::new(line);
         let accepted = VecDeque::new();
@@ -150,7 +150,7 @@ where
             line,
             accepted,
             answers,
-            patience,
+            limits,
             rest,
             busy: None,
             paused: None,
@@ -159,8 +159,8 @@ where
         }
     }
 
-    async fn run(mut self, mut here: ConnectionGuard) {
-        let mut ends = pin!(here.ends());
+    async fn run(mut self, mut guard: ConnectionGuard) {
+        let mut ends = pin!(guard.ends());
         let mut has_to_end = false;
         poll_fn(|cx| {
             if !has_to_end && ends.as_mut().poll(cx).is_ready() {
@@ -289,7 +289,7 @@ where
         }
         if is_busy {
             return if self.is_leaving && self.line.working.get() == 0 {
-                self.late(cx, STOP_GRACE.min(self.patience.unread))
+                self.late(cx, STOP_GRACE.min(self.limits.unread))
             } else {
                 Poll::Pending
             };
@@ -297,7 +297,7 @@ where
         if self.busy.take().is_some() {
             self.rest
                 .as_mut()
-                .reset(Instant::now() + self.patience.keep_alive);
+                .reset(Instant::now() + self.limits.keep_alive);
         }
         if self.rest.as_mut().poll(cx).is_pending() {
             return Poll::Pending;

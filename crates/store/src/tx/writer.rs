@@ -21,7 +21,7 @@ use redb::{Durability, WriteTransaction};
 
 use super::tables::{RowsMut, Writing, broken};
 use crate::{
-    core::StoreCore, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx,
+    event::Event, file::recovery::Recovery, refusal::panicked, store_core::StoreCore, tx::write::Tx,
 };
 use model::{
     entity::Author,

@@ -46,7 +46,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
         call.evidence()?,
     );
     let planned = Arc::new(OnceLock::new());
-    let (texts, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
+    let (json_cache, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
     // Otherwise all services of an identity are listed in memory, which takes long without reading
     // rows.
     let is_quick = wanted.as_identity.is_none()
@@ -89,7 +89,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
         Ok(page)
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| match plan.get() {
-        Some(view) => Viewer::new(tx, &engine, view).write(&texts, at, part),
+        Some(view) => Viewer::new(tx, &engine, view).write(&json_cache, at, part),
         None => Err(Error::Internal(
             "a list is written before its records are found".into(),
         )),
