@@ -5,6 +5,7 @@
 //! that are wrong.
 
 mod imports;
+mod public_items;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -372,7 +373,7 @@ fn files_without_a_word(sources: &Sources) -> Vec<String> {
 /// A claim over sources: what contradicts it.
 type Claim = fn(&Sources) -> Vec<String>;
 
-const CLAIMS: [Claim; 7] = [
+const CLAIMS: [Claim; 8] = [
     arrows_that_run_up,
     lowest_modules_that_use_others,
     cycles_of_modules,
@@ -380,6 +381,7 @@ const CLAIMS: [Claim; 7] = [
     libraries_out_of_place,
     unused_dependencies,
     files_without_a_word,
+    public_items::unused,
 ];
 
 #[test]
@@ -391,7 +393,7 @@ fn modules_and_files_are_in_order() {
 
 #[test]
 fn each_claim_finds_its_fault() {
-    let faults: [(Claim, &str, &str, &str); 10] = [
+    let faults: [(Claim, &str, &str, &str); 12] = [
         (
             arrows_that_run_up,
             "src/access/new.rs",
@@ -453,6 +455,19 @@ fn each_claim_finds_its_fault() {
             "src/priority.rs",
             "use std::fmt;",
             "src/priority.rs does not say what it is",
+        ),
+        (
+            public_items::unused,
+            "crates/pki/src/new.rs",
+            "//! A\n// named_by_nothing();\npub const fn named_by_nothing() {}\n#[cfg(test)]\nmod tests { use named_by_nothing; }",
+            "nothing names named_by_nothing of crates/pki/src/new.rs",
+        ),
+        // A function of the tests' harness has this name.
+        (
+            public_items::unused,
+            "crates/pki/src/new.rs",
+            "//! A\npub fn try_openssl() {}",
+            "only tests name try_openssl of crates/pki/src/new.rs",
         ),
     ];
     for (claim, file, text, fault) in faults {
