@@ -130,9 +130,6 @@ def changed_files():
 def commands(chosen):
     """The checks, those that end soon first."""
     yield "format", ["cargo", "fmt", "--all", "--check"]
-    kinds = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "crates/model/src/entity/kinds").glob("*.rs"))
-    if kinds:
-        yield "format of kinds", ["rustfmt", "--check", "--edition", "2024", *kinds]
     scripts = [file for file in chosen.scripts if (ROOT / file).exists()]
     if scripts:
         yield "format of scripts", ["npx", "--yes", "--prefer-offline", PRETTIER, "--log-level", "warn", "--check", *scripts]

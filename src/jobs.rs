@@ -8,15 +8,14 @@
 //! stop a job. Invariant: nothing here decides whether a session is over; jobs only delete sessions
 //! that are.
 
+mod inbox;
+mod timing;
+
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel},
-    },
+    sync::{Arc, mpsc},
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use model::{
@@ -32,7 +31,11 @@ use policy::{
     hosting::Hosting,
     posture::{self, Expiry, Posture, Trigger},
 };
-use store::{OpenStore, Phase, Retention, Store};
+use store::{Retention, Store};
+
+pub(crate) use inbox::{Inbox, JobTrigger, job_trigger};
+use inbox::{JobMessage, Pending, wait};
+use timing::{Calendar, Timer};
 
 /// The components that the jobs work on.
 pub(crate) struct Jobs {
@@ -55,131 +58,6 @@ pub(crate) struct Jobs {
 /// The interval between two searches for expired enrollments. They are kept for days, and each
 /// search reads all enrollments.
 const ENROLLMENT_INTERVAL: Duration = Duration::from_secs(3600);
-
-/// The due time of a periodic job.
-struct Timer {
-    interval: Duration,
-    last: Instant,
-}
-
-impl Timer {
-    fn from_now(interval: Duration) -> Self {
-        Self {
-            interval,
-            last: Instant::now(),
-        }
-    }
-
-    fn left(&self) -> Duration {
-        self.interval.saturating_sub(self.last.elapsed())
-    }
-
-    /// Whether the job is due, by time or because it is `requested`; if so, the interval starts
-    /// again.
-    fn is_due(&mut self, requested: bool) -> bool {
-        let due = requested || self.left().is_zero();
-        if due {
-            self.last = Instant::now();
-        }
-        due
-    }
-}
-
-/// A host date that is ahead of the time elapsed since the start is trusted after this long.
-const TRUST_DATE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The date that decides which stored data is old. A host date that is wrong for some hours must
-/// not delete data.
-#[derive(Default)]
-struct Calendar {
-    /// When the host's date was first seen to be ahead, by the clock that does not jump.
-    ahead: Option<Timestamp>,
-}
-
-impl Calendar {
-    fn date(&mut self, clock: &Clock) -> Timestamp {
-        let (host_date, steady) = (clock.now(), clock.steady());
-        if host_date <= steady {
-            self.ahead = None;
-            return host_date;
-        }
-        let since = *self.ahead.get_or_insert(steady);
-        if steady.since(since) < TRUST_DATE_AFTER {
-            steady
-        } else {
-            host_date
-        }
-    }
-}
-
-/// A message that wakes the thread between its rounds.
-enum JobMessage {
-    /// Sessions may have lost their right.
-    Review(Trigger),
-    /// Very many records were tombstoned at once and are to be deleted.
-    Ended,
-    /// Run every job now; the sender is dropped when that is done.
-    Round(Sender<()>),
-    Stop,
-}
-
-/// The capacity of the queue. When it is full, every session is reviewed.
-const MAX_MESSAGES: usize = 4096;
-
-/// Wakes the jobs thread. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct JobTrigger {
-    messages: SyncSender<JobMessage>,
-    missed: Arc<AtomicBool>,
-}
-
-/// The receiving end of a [`JobTrigger`].
-pub(crate) struct Inbox {
-    messages: Receiver<JobMessage>,
-    missed: Arc<AtomicBool>,
-}
-
-/// Makes a [`JobTrigger`] and its inbox.
-pub(crate) fn job_trigger() -> (JobTrigger, Inbox) {
-    let (sender, messages) = sync_channel(MAX_MESSAGES);
-    let missed = Arc::<AtomicBool>::default();
-    (
-        JobTrigger {
-            messages: sender,
-            missed: missed.clone(),
-        },
-        Inbox { messages, missed },
-    )
-}
-
-impl JobTrigger {
-    /// Requests a review of sessions. Never waits.
-    pub(crate) fn review(&self, trigger: Trigger) {
-        if self.messages.try_send(JobMessage::Review(trigger)).is_err() {
-            self.missed.store(true, Ordering::Release);
-        }
-    }
-
-    /// Wakes the jobs when a commit tombstones records, so that they are deleted soon.
-    pub(crate) fn follow(&self, store: &OpenStore) {
-        let messages = self.messages.clone();
-        store.subscribe(Phase::React, move |events| {
-            if events.iter().any(|event| event.tombstone.is_some()) {
-                // If the queue is full, the next round deletes them.
-                drop(messages.try_send(JobMessage::Ended));
-            }
-        });
-    }
-}
-
-/// The messages that the thread has received and not handled yet.
-#[derive(Default)]
-struct Pending {
-    triggers: BTreeSet<Trigger>,
-    rounds: Vec<Sender<()>>,
-    /// Whether there may be tombstoned records to delete.
-    has_tombstones: bool,
-}
 
 /// Jobs that run until this is dropped.
 pub(crate) struct RunningJobs {
@@ -392,9 +270,9 @@ impl Jobs {
                     .filter(|one| one.by_posture)
                     .map(|one| one.identity.as_str())
                     .collect();
-                affected
-                    .into_iter()
-                    .for_each(|identity| self.access.identity_changed(identity));
+                for identity in affected {
+                    self.access.identity_changed(identity);
+                }
             }
         }
         Ok(())
@@ -439,9 +317,9 @@ impl Jobs {
             Ok(ended)
         })?;
         // A request may have entered the session in memory again while the session ended.
-        ended
-            .iter()
-            .for_each(|id| self.sessions.forget(id.as_str()));
+        for id in &ended {
+            self.sessions.forget(id.as_str());
+        }
         Ok(())
     }
 }
@@ -451,36 +329,6 @@ fn log_failure<T>(what: &str, result: Result<T>) -> Option<T> {
     result
         .inspect_err(|error| tracing::warn!(%error, "{what} failed"))
         .ok()
-}
-
-/// Waits for a message or for `time`, then takes all queued messages. Returns false if the thread
-/// has to stop.
-fn wait(inbox: &Inbox, time: Duration, pending: &mut Pending) -> bool {
-    let first = if pending.triggers.is_empty() && !pending.has_tombstones {
-        inbox.messages.recv_timeout(time)
-    } else {
-        Err(RecvTimeoutError::Timeout)
-    };
-    let messages = match first {
-        Err(RecvTimeoutError::Disconnected) => return false,
-        Err(RecvTimeoutError::Timeout) => None,
-        Ok(message) => Some(message),
-    };
-    for message in messages
-        .into_iter()
-        .chain(inbox.messages.try_iter().take(MAX_MESSAGES))
-    {
-        match message {
-            JobMessage::Stop => return false,
-            JobMessage::Review(trigger) => drop(pending.triggers.insert(trigger)),
-            JobMessage::Ended => pending.has_tombstones = true,
-            JobMessage::Round(done) => pending.rounds.push(done),
-        }
-    }
-    if inbox.missed.swap(false, Ordering::AcqRel) {
-        pending.triggers.insert(Trigger::Everything);
-    }
-    true
 }
 
 impl RunningJobs {

@@ -40,10 +40,6 @@ mod logging;
 mod maintenance;
 pub mod testing;
 
-use model::{clock, config, entity, error, hidden_text, metrics, schema};
-use policy::{access, authentication, change, enrollment, expiring, explain, hosting, posture};
-use store;
-
 /// The program: runs the command of this process.
 pub fn main() -> std::process::ExitCode {
     cli::main(controller::run)

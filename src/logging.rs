@@ -20,6 +20,7 @@ use model::{
 };
 use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
+use tracing::subscriber::SetGlobalDefaultError;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
@@ -29,19 +30,32 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 
 pub(crate) use peer_lines::may_log;
 
+/// Why the log cannot be started or changed; one line.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The level is malformed.
+    #[error("log.level: {0}")]
+    Level(String),
+    /// A log was started before.
+    #[error("the log cannot be started: {0}")]
+    Started(#[from] SetGlobalDefaultError),
+    /// The log whose level should change has ended.
+    #[error("{0}")]
+    Ended(#[from] tracing_subscriber::reload::Error),
+}
+
 /// Changes the level of a running log. The format stays.
-pub(crate) type LevelChange = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
+pub(crate) type LevelChange = Box<dyn Fn(&Log) -> Result<(), LogError> + Send + Sync>;
 
 static CHANGE: OnceLock<LevelChange> = OnceLock::new();
 
 /// Starts the log of this process on stderr. A second call fails.
 ///
 /// # Errors
-/// The level is malformed, or a log was started before; one line.
-pub(crate) fn start(log: &Log) -> Result<(), String> {
+/// The level is malformed, or a log was started before.
+pub(crate) fn start(log: &Log) -> Result<(), LogError> {
     let (subscriber, change) = changeable(log, io::stderr().is_terminal(), io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber)
-        .map_err(|error| format!("the log cannot be started: {error}"))?;
+    tracing::subscriber::set_global_default(subscriber)?;
     drop(CHANGE.set(change));
     Ok(())
 }
@@ -49,8 +63,8 @@ pub(crate) fn start(log: &Log) -> Result<(), String> {
 /// Changes the level. Does nothing where [`start`] started no log.
 ///
 /// # Errors
-/// The level is malformed; one line.
-pub(crate) fn change(log: &Log) -> Result<(), String> {
+/// The level is malformed.
+pub(crate) fn change(log: &Log) -> Result<(), LogError> {
     CHANGE.get().map_or(Ok(()), |change| change(log))
 }
 
@@ -58,12 +72,12 @@ pub(crate) fn change(log: &Log) -> Result<(), String> {
 /// output.
 ///
 /// # Errors
-/// The level is malformed; one line.
+/// The level is malformed.
 pub fn subscriber<W>(
     log: &Log,
     terminal: bool,
     writer: W,
-) -> Result<Box<dyn Subscriber + Send + Sync>, String>
+) -> Result<Box<dyn Subscriber + Send + Sync>, LogError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -73,12 +87,12 @@ where
 /// Like [`subscriber`], with a function that changes its level.
 ///
 /// # Errors
-/// The level is malformed; one line.
+/// The level is malformed.
 pub fn changeable<W>(
     log: &Log,
     terminal: bool,
     writer: W,
-) -> Result<(Box<dyn Subscriber + Send + Sync>, LevelChange), String>
+) -> Result<(Box<dyn Subscriber + Send + Sync>, LevelChange), LogError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -97,11 +111,7 @@ where
         let handle = lines.reload_handle();
         (
             Box::new(lines.finish()),
-            Box::new(move |log| {
-                handle
-                    .reload(filter(log)?)
-                    .map_err(|error| error.to_string())
-            }),
+            Box::new(move |log| Ok(handle.reload(filter(log)?)?)),
         )
     } else {
         // The list of spans would repeat the current span: spans of requests are not nested.
@@ -115,11 +125,7 @@ where
         let handle = lines.reload_handle();
         (
             Box::new(lines.finish()),
-            Box::new(move |log| {
-                handle
-                    .reload(filter(log)?)
-                    .map_err(|error| error.to_string())
-            }),
+            Box::new(move |log| Ok(handle.reload(filter(log)?)?)),
         )
     })
 }
@@ -170,8 +176,8 @@ const OF_PEERS: [&str; 2] = ["actix_http", "h2"];
 
 /// The filter of a level. Events of [`OF_PEERS`] are shown if the level includes debug or names the
 /// library.
-fn filter(log: &Log) -> Result<EnvFilter, String> {
-    let broken = |error: &dyn Display| format!("log.level: {error}");
+fn filter(log: &Log) -> Result<EnvFilter, LogError> {
+    let broken = |error: &dyn Display| LogError::Level(error.to_string());
     let filter = EnvFilter::builder()
         .parse(&log.level)
         .map_err(|error| broken(&error))?;

@@ -230,7 +230,7 @@ impl AdminContext {
     fn adopt_authority(&self, certificate: &str, key: &str, bundle: &str) -> Result<Vec<String>> {
         let now = self.clock.now();
         let adoption = Adoption::read(certificate, key, bundle, now.seconds())
-            .map_err(|e| Error::invalid("authority", e, ""))?;
+            .map_err(|e| Error::invalid("authority", e.to_string(), ""))?;
         let has_clients = |tx: &Read<'_>| {
             let mut is_one = false;
             tx.each::<Authenticator>(|record| {

@@ -210,34 +210,46 @@ fn write_line(stream: &mut UnixStream, reply: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(reply)?)
 }
 
+/// Why a command has no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandFailure {
+    /// The controller rejected the command, or could not carry it out; one line.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the controller does not answer: {0}")]
+    NoAnswer(String),
+}
+
+impl From<io::Error> for CommandFailure {
+    fn from(error: io::Error) -> Self {
+        Self::NoAnswer(error.to_string())
+    }
+}
+
 /// Sends a command to the controller that listens on a socket. `on_progress` receives the number of
 /// rows done and in total. `None`: no controller listens.
 ///
 /// # Errors
-/// The reason why the controller rejected the command, or that it does not answer.
+/// The controller rejected the command, or does not answer.
 pub fn ask(
     path: &Path,
     command: &Command,
     on_progress: &mut dyn FnMut(u64, u64),
-) -> Option<Result<Outcome, String>> {
+) -> Option<Result<Outcome, CommandFailure>> {
     let stream = connect(path).ok()?;
-    let result = (|| {
+    Some((|| {
         stream.set_read_timeout(Some(IO_TIMEOUT))?;
-        writeln!(&stream, "{}", serde_json::to_string(command)?)?;
+        let line = serde_json::to_string(command).map_err(io::Error::from)?;
+        writeln!(&stream, "{line}")?;
         let mut answer = BufReader::new(&stream);
         loop {
-            match serde_json::from_str(&read_line(&mut answer)?)? {
+            match serde_json::from_str(&read_line(&mut answer)?).map_err(io::Error::from)? {
                 AnswerLine::Going(done, total) => on_progress(done, total),
-                AnswerLine::Ended(outcome) => return Ok(Ok(outcome)),
-                AnswerLine::Refused(reason) => return Ok(Err(reason)),
+                AnswerLine::Ended(outcome) => return Ok(outcome),
+                AnswerLine::Refused(reason) => return Err(CommandFailure::Refused(reason)),
             }
         }
-    })();
-    Some(
-        result.unwrap_or_else(|error: io::Error| {
-            Err(format!("the controller does not answer: {error}"))
-        }),
-    )
+    })())
 }
 
 impl Drop for Listening {

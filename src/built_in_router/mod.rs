@@ -1,9 +1,9 @@
 //! The data plane: the edge router inside the controller. SDKs connect to it, host and dial
 //! services, and it relays their data.
 //!
-//! Not here: sockets and TLS (`listener/`), rights (`access/`, `posture/`), the encoding of
-//! messages (the crate `wire`), the registry of connected routers and identities (`online.rs`, which
-//! is updated from here).
+//! Not here: sockets and TLS (`listener/`), rights (the crate `policy`), the encoding of messages
+//! (the crate `wire`), the registry of connected routers and identities (`online` of the crate
+//! `store`, which is updated from here).
 //!
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
 //! table of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;

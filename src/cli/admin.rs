@@ -108,12 +108,12 @@ impl Admin {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
-            AdminCommand::List => done(&config, Command::ListAdministrators),
+            AdminCommand::List => run_command(&config, Command::ListAdministrators),
             AdminCommand::Link {
                 identity,
                 from,
                 minutes,
-            } => done(
+            } => run_command(
                 &config,
                 Command::Link {
                     identity,
@@ -121,7 +121,7 @@ impl Admin {
                     minutes,
                 },
             ),
-            AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
+            AdminCommand::Unlock { username } => run_command(&config, Command::Unlock { username }),
             AdminCommand::ResetPassword {
                 username,
                 allow_passwords,
@@ -134,7 +134,7 @@ impl Admin {
                     .as_deref()
                     .cloned()
                     .unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
-                let mut outcome = done(
+                let mut outcome = run_command(
                     &config,
                     Command::ResetPassword {
                         username,
@@ -159,11 +159,11 @@ impl Pki {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
-            PkiCommand::Status => done(&config, Command::ListCertificates),
-            PkiCommand::RenewKey => done(&config, Command::RenewKey),
+            PkiCommand::Status => run_command(&config, Command::ListCertificates),
+            PkiCommand::RenewKey => run_command(&config, Command::RenewKey),
             PkiCommand::Adopt { authority } => {
                 let missing = || CommandError::Flag("--signing-cert: is missing".into());
-                done(&config, authority.command()?.ok_or_else(missing)?)
+                run_command(&config, authority.command()?.ok_or_else(missing)?)
             }
         }
     }
@@ -220,13 +220,18 @@ impl ControllerFlags {
             flags,
         }
         .config()?;
-        warnings.iter().for_each(|warning| warn(warning));
+        for warning in &warnings {
+            warn(warning);
+        }
         Ok(config)
     }
 }
 
 /// Runs a command in the running controller; `None` if none runs.
-pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
+pub(crate) fn ask_controller(
+    config: &Config,
+    command: &Command,
+) -> Option<Result<Outcome, socket::CommandFailure>> {
     let mut bar = Bar::default();
     let socket = socket::beside(&config.data);
     let mut ask = || socket::ask(&socket, command, &mut |done, total| bar.show(done, total));
@@ -237,8 +242,8 @@ pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome
 }
 
 /// Runs a command in the running controller, or else on the data file.
-pub(crate) fn done(config: &Config, command: Command) -> CommandResult {
-    if let Some(outcome) = asked(config, &command) {
+pub(crate) fn run_command(config: &Config, command: Command) -> CommandResult {
+    if let Some(outcome) = ask_controller(config, &command) {
         return Ok(outcome?);
     }
     // A missing data file must not be created.

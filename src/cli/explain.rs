@@ -9,7 +9,7 @@ use policy::access::Right;
 use serde_json::Value as Json;
 
 use super::{
-    admin::{ControllerFlags, done},
+    admin::{ControllerFlags, run_command},
     api::{context::LoginContext, login, output, request::ApiRequest, transport::Transport},
     failure::CommandResult,
 };
@@ -54,7 +54,7 @@ impl Explain {
             json,
             which,
         } = self;
-        done(
+        run_command(
             &which.config(environment)?,
             Command::Explain {
                 right: right.into(),

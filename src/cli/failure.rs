@@ -8,8 +8,11 @@ use std::{
 
 use model::hidden_text::{shown, shown_lines};
 
-use super::run::{ConfigError, one_line};
-use crate::admin_socket::Outcome;
+use super::{
+    api::output::OutputError,
+    run::{ConfigError, one_line},
+};
+use crate::admin_socket::{Outcome, socket::CommandFailure};
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<Outcome, CommandError>;
@@ -73,6 +76,18 @@ impl From<ConfigError> for CommandError {
         } else {
             CommandError::Start(line)
         }
+    }
+}
+
+impl From<CommandFailure> for CommandError {
+    fn from(failure: CommandFailure) -> CommandError {
+        CommandError::of(failure)
+    }
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> CommandError {
+        CommandError::of(error)
     }
 }
 

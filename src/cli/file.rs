@@ -14,7 +14,7 @@ use model::{clock::Clock, config::Config};
 use store::Unreadable;
 
 use super::{
-    admin::{ControllerFlags, asked, login_hint},
+    admin::{ControllerFlags, ask_controller, login_hint},
     api::login_without_file,
     failure::CommandResult,
     progress::watched,
@@ -110,7 +110,7 @@ impl Check {
                 .map(|seen| outcome(&seen))
         };
         if let Some(file) = &self.file {
-            return judged(look(file));
+            return command_result(look(file));
         }
         match login_without_file(&self.which, &config, environment)? {
             Some(context) => remote_check::run(context, "check-data-integrity"),
@@ -151,7 +151,7 @@ impl Restore {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
-            return judged(
+            return command_result(
                 watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch))
                     .map(|seen| outcome(&seen)),
             );
@@ -168,7 +168,7 @@ impl Restore {
             )
             .into());
         }
-        judged(
+        command_result(
             watched(|watch| {
                 restore::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)
             })
@@ -231,7 +231,7 @@ pub(crate) fn running(
     command: &Command,
     closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>,
 ) -> CommandResult {
-    match asked(config, command) {
+    match ask_controller(config, command) {
         Some(outcome) => Ok(outcome?),
         None => match config.data.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -243,7 +243,7 @@ pub(crate) fn running(
 }
 
 /// Damage of the file is a finding, not a failure.
-pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> CommandResult {
+pub(crate) fn command_result(acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
         Err(OfflineError::Damaged(reason) | OfflineError::Pages(reason)) => {
             Ok(Outcome::Problems(vec![reason]))
@@ -252,13 +252,13 @@ pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> CommandResult {
     }
 }
 
-/// Like [`judged`], for the data file itself: adds what to do about the damage.
+/// Like [`command_result`], for the data file itself: adds what to do about the damage.
 pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
         Err(OfflineError::Pages(reason)) => {
             Ok(Outcome::Problems(vec![reason, offline::remedy(data)]))
         }
-        other => judged(other),
+        other => command_result(other),
     }
 }
 

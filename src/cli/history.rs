@@ -12,7 +12,7 @@ use super::{
     admin::ControllerFlags,
     api::{self, output, request::ApiRequest},
     failure::{CommandError, CommandResult},
-    file::{judged, running},
+    file::{command_result, running},
     history_lines,
 };
 use crate::{
@@ -76,7 +76,7 @@ impl History {
                         .map(|verified| verified_lines(&verified))
                 };
                 match &file {
-                    Some(file) => judged(look(file)),
+                    Some(file) => command_result(look(file)),
                     None => running(
                         &self.which.config(environment)?,
                         &Command::VerifyHistory {

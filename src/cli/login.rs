@@ -221,7 +221,7 @@ pub(super) fn with_password(
     };
     let body = json!({ "username": user, "password": password });
     let query = vec![("method".into(), "password".into())];
-    let session = asked(&context, "POST", "/authenticate", query, Some(body))?;
+    let session = ask(&context, "POST", "/authenticate", query, Some(body))?;
     let token = session
         .get("token")
         .and_then(Json::as_str)
@@ -235,7 +235,7 @@ pub(super) fn with_password(
         let code = code.ok_or_else(|| {
             CommandError::of("a second factor is required: give a one-time code with --code")
         })?;
-        asked(
+        ask(
             &context,
             "POST",
             "/authenticate/mfa",
@@ -251,7 +251,7 @@ pub(super) fn with_password(
 /// # Errors
 /// The controller does not answer, or the session has already ended.
 pub(super) fn end(context: &LoginContext) -> Result<(), CommandError> {
-    asked(context, "DELETE", "/current-api-session", Vec::new(), None).map(drop)
+    ask(context, "DELETE", "/current-api-session", Vec::new(), None).map(drop)
 }
 
 /// Stores an API token as the login, after one request with the token succeeded.
@@ -272,7 +272,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
         ca,
         token: token.to_string(),
     };
-    let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
+    let session = ask(&context, "GET", "/current-api-session", Vec::new(), None)?;
     context.user = session
         .pointer("/identity/name")
         .and_then(Json::as_str)
@@ -287,7 +287,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
     Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
 }
 
-fn asked(
+fn ask(
     context: &LoginContext,
     method: &str,
     path: &str,

@@ -122,10 +122,10 @@ pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), 
                  warnings,
                  again,
              }| {
-                logging::start(&config.log)?;
-                warnings
-                    .iter()
-                    .for_each(|warning| tracing::warn!("{warning}"));
+                logging::start(&config.log).map_err(|error| error.to_string())?;
+                for warning in &warnings {
+                    tracing::warn!("{warning}");
+                }
                 start(config, again).map_err(|error| error.to_string())
             },
         )

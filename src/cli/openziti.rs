@@ -147,13 +147,17 @@ fn converted(record: &mut Json) -> bool {
         members.entry(ROLES).or_insert_with(|| json!([]));
     }
     if let Some(Json::Array(configs)) = members.get_mut("configs") {
-        configs.iter_mut().for_each(|name| *name = at(name));
+        for name in configs {
+            *name = at(name);
+        }
     }
     if let Some(Json::Array(signers)) = members
         .get_mut("primary")
         .and_then(|primary| primary.pointer_mut("/extJwt/allowedSigners"))
     {
-        signers.iter_mut().for_each(|name| *name = at(name));
+        for name in signers {
+            *name = at(name);
+        }
     }
     if let Some(signer) = members
         .get_mut("secondary")

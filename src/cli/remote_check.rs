@@ -40,7 +40,7 @@ pub(super) fn run(context: LoginContext, operation: &str) -> CommandResult {
             .get("inProgress")
             .is_none_or(|running| running != true)
         {
-            return found(&state);
+            return outcome(&state);
         }
         bar.show(number("rowsChecked"), number("rowsTotal"));
         thread::sleep(INTERVAL);
@@ -48,7 +48,7 @@ pub(super) fn run(context: LoginContext, operation: &str) -> CommandResult {
 }
 
 /// The findings of a check that ended.
-fn found(state: &Json) -> CommandResult {
+fn outcome(state: &Json) -> CommandResult {
     if let Some(error) = state.get("error").and_then(Json::as_str) {
         return Err(CommandError::of(error));
     }

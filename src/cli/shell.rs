@@ -52,7 +52,7 @@ impl Completions {
         if matches!(self.shell, clap_complete::Shell::Bash) {
             script = quoting(&String::from_utf8_lossy(&script)).into_bytes();
         }
-        written(&script)
+        write_out(&script)
     }
 }
 
@@ -127,10 +127,10 @@ pub(crate) fn complete(shell: &str, mut command: clap::Command) -> Result<(), Co
             &mut found,
         )
         .map_err(CommandError::of)?;
-    written(&found)
+    write_out(&found)
 }
 
-fn written(bytes: &[u8]) -> Result<(), CommandError> {
+fn write_out(bytes: &[u8]) -> Result<(), CommandError> {
     match io::stdout().lock().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(CommandError::of(format!("stdout: {error}")))

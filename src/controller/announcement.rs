@@ -88,7 +88,11 @@ fn is_here(address: &Address) -> bool {
 /// Logs who enrolled under an address that tokens no longer name.
 fn warn_of_moves(controller: &Controller) {
     match controller.reload.moved() {
-        Ok(moved) => moved.iter().for_each(|moved| tracing::warn!("{moved}")),
+        Ok(moved) => {
+            for moved in moved {
+                tracing::warn!("{moved}");
+            }
+        }
         Err(error) => tracing::warn!(%error, "cannot count who enrolled under another address"),
     }
 }

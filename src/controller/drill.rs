@@ -21,7 +21,7 @@ use super::running::{ADMINISTRATOR, Controller, NotStarted};
 use crate::{
     admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket},
     http::{LocalPart, LocalRequest},
-    maintenance::{Trial, Work, offline::CheckedFile, restore},
+    maintenance::{Trial, TrialError, Work, offline::CheckedFile, restore},
 };
 
 /// Kinds whose records a start may delete, because they have ended.
@@ -47,19 +47,19 @@ type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 /// reads rows, otherwise before the next stage.
 ///
 /// # Errors
-/// The drill could not be carried out or was cancelled, as one line.
+/// The drill could not be carried out, or was cancelled.
 pub(super) fn drill(
     start: Start,
     config: &Config,
     snapshot: &Path,
     parent: &Path,
     progress: &Arc<Progress>,
-) -> Result<Trial, String> {
+) -> Result<Trial, TrialError> {
     let begun = Instant::now();
     let directory = DrillDirectory::new(parent)?;
     room_for_copy(snapshot, parent)?;
     let data = directory.0.join("overkeep.redb");
-    let passphrase = config.passphrase().map_err(|error| error.to_string())?;
+    let passphrase = config.passphrase().map_err(TrialError::of)?;
     let restored = restore::restore(
         snapshot,
         &data,
@@ -67,7 +67,7 @@ pub(super) fn drill(
         Clock::system().now(),
         progress,
     );
-    let manifest = match restored.map_err(|error| error.to_string())?.0 {
+    let manifest = match restored.map_err(TrialError::of)?.0 {
         CheckedFile {
             manifest: Some(manifest),
             report,
@@ -76,8 +76,8 @@ pub(super) fn drill(
     };
     unless_cancelled(progress)?;
     let config = alone(config.clone(), data);
-    let running = start(&config, Clock::system()).map_err(|error| error.to_string())?;
-    let tried = tried(&config, &running, &manifest, progress);
+    let running = start(&config, Clock::system()).map_err(TrialError::of)?;
+    let tried = try_controller(&config, &running, &manifest, progress);
     running.stop();
     let mut lines = vec![format!(
         "{}: restored, and a controller started on it",
@@ -131,12 +131,12 @@ fn alone(config: Config, data: PathBuf) -> Config {
 }
 
 /// Logs in, counts and checks.
-fn tried(
+fn try_controller(
     config: &Config,
     running: &Controller,
     manifest: &Manifest,
     progress: &Arc<Progress>,
-) -> Result<Trial, String> {
+) -> Result<Trial, TrialError> {
     unless_cancelled(progress)?;
     let socket = socket::beside(&config.data);
     let password = format!("Ok1-{}", Uuid::new_v4().simple());
@@ -172,7 +172,7 @@ fn tried(
         .maintenance
         .run(Work::Check, progress)
         .map(|report| found(&report));
-    match problems_if_damaged(checked).map_err(|error| error.to_string())? {
+    match problems_if_damaged(checked).map_err(TrialError::of)? {
         Outcome::Done(found) => lines.extend(found.first().map(|line| format!("check: {line}"))),
         Outcome::Problems(found) => {
             passed = false;
@@ -182,30 +182,29 @@ fn tried(
     Ok(Trial { passed, lines })
 }
 
-fn unless_cancelled(progress: &Progress) -> Result<(), String> {
-    progress
-        .check_cancelled()
-        .map_err(|error| error.to_string())
+fn unless_cancelled(progress: &Progress) -> Result<(), TrialError> {
+    progress.check_cancelled().map_err(TrialError::of)
 }
 
 /// Checks that a directory has room for a copy of a file.
 ///
 /// # Errors
 /// It has none, or cannot be read.
-fn room_for_copy(file: &Path, directory: &Path) -> Result<(), String> {
+fn room_for_copy(file: &Path, directory: &Path) -> Result<(), TrialError> {
+    let named =
+        |path: &Path, error: io::Error| TrialError::of(format!("{}: {error}", path.display()));
     let size = fs::metadata(file)
-        .map_err(|error| format!("{}: {error}", file.display()))?
+        .map_err(|error| named(file, error))?
         .len();
-    let free =
-        free_bytes(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let free = free_bytes(directory).map_err(|error| named(directory, error))?;
     let needed = size.saturating_add(SPARE);
     if free < needed {
-        return Err(format!(
+        return Err(TrialError::of(format!(
             "{} MiB are free in {}; the copy needs {} MiB",
             free >> 20,
             directory.display(),
             needed >> 20
-        ));
+        )));
     }
     Ok(())
 }
@@ -232,13 +231,14 @@ fn counted(summary: &Json, manifest: &Manifest) -> (u64, Vec<String>) {
     (same, other)
 }
 
-fn command(socket: &Path, command: &Command) -> Result<Outcome, String> {
+fn command(socket: &Path, command: &Command) -> Result<Outcome, TrialError> {
     socket::ask(socket, command, &mut |_, _| ())
-        .unwrap_or_else(|| Err("the restored controller has no socket".into()))
+        .ok_or_else(without_socket)?
+        .map_err(TrialError::of)
 }
 
 /// The numbers of records by kind.
-fn summary(socket: &Path) -> Result<Json, String> {
+fn summary(socket: &Path) -> Result<Json, TrialError> {
     let path = "/edge/management/v1/summary".into();
     let asked = LocalRequest {
         method: "GET".into(),
@@ -254,19 +254,23 @@ fn summary(socket: &Path) -> Result<Json, String> {
         }
         Ok(())
     };
-    let answered =
-        request::ask(socket, asked, &mut take).ok_or("the restored controller has no socket")?;
-    answered.map_err(|error| error.to_string())?;
-    let mut whole: Json = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+    request::ask(socket, asked, &mut take)
+        .ok_or_else(without_socket)?
+        .map_err(TrialError::of)?;
+    let mut whole: Json = serde_json::from_slice(&body).map_err(TrialError::of)?;
     whole
         .get_mut("data")
         .map(Json::take)
-        .ok_or_else(|| "the restored controller does not count its records".to_owned())
+        .ok_or_else(|| TrialError::of("the restored controller does not count its records"))
+}
+
+fn without_socket() -> TrialError {
+    TrialError::of("the restored controller has no socket")
 }
 
 /// The status of a log-in with a password, over TLS.
-fn login(running: &Controller, password: &str) -> Result<u16, String> {
-    let client = HttpClient::trusting(&running.authorities(), PATIENCE)?;
+fn login(running: &Controller, password: &str) -> Result<u16, TrialError> {
+    let client = HttpClient::trusting(&running.authorities(), PATIENCE).map_err(TrialError::of)?;
     let url = format!(
         "https://{}/edge/management/v1/authenticate?method=password",
         running.bound()
@@ -275,6 +279,7 @@ fn login(running: &Controller, password: &str) -> Result<u16, String> {
     client
         .post(&url, "application/json", body.as_bytes(), MAX_LENGTH)
         .map(|answer| answer.status)
+        .map_err(TrialError::of)
 }
 
 /// The beginning of the names of drill directories; the id of the process follows.
@@ -288,7 +293,7 @@ struct DrillDirectory(
 );
 
 impl DrillDirectory {
-    fn new(parent: &Path) -> Result<Self, String> {
+    fn new(parent: &Path) -> Result<Self, TrialError> {
         remove_abandoned(parent);
         let path = parent.join(format!("{PREFIX}{}", std::process::id()));
         let made = DirBuilder::new()
@@ -296,10 +301,10 @@ impl DrillDirectory {
             .create(&path)
             .and_then(|()| locked(&path));
         let lock = made.map_err(|error| {
-            format!(
+            TrialError::of(format!(
                 "{}: {error}; the copy needs another directory",
                 path.display()
-            )
+            ))
         })?;
         Ok(Self(path, lock))
     }

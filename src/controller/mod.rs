@@ -51,7 +51,7 @@ use crate::{
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
     listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials},
 };
 
 use self::{
@@ -151,7 +151,7 @@ pub fn drill(
     snapshot: &Path,
     parent: &Path,
     progress: &Arc<Progress>,
-) -> Result<Trial, String> {
+) -> Result<Trial, TrialError> {
     drill::drill(start, config, snapshot, parent, progress)
 }
 
@@ -199,7 +199,7 @@ fn background(
 }
 
 fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
-    let patience = ConnectionLimits {
+    let limits = ConnectionLimits {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
         keep_alive: http.keep_alive.duration(),
@@ -212,7 +212,7 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         each: http.max_unread_bytes,
         total: http.max_unread_bytes_total,
     };
-    RestListener::new(dispatcher, patience, bounds, Shutdown::default())
+    RestListener::new(dispatcher, limits, bounds, Shutdown::default())
 }
 
 /// The socket for commands on the host. A file system without sockets does not prevent a start.

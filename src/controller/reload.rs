@@ -95,9 +95,9 @@ impl Reload {
         running.sessions.certificates = wanted.sessions.certificates;
         self.state.limits.store(Arc::new(limits(&running)));
         self.certificates.reload(self.state.clock.now());
-        if let Err(reason) = logging::change(&running.log) {
+        if let Err(error) = logging::change(&running.log) {
             tracing::warn!(
-                reason,
+                reason = error.to_string(),
                 "the log level cannot be changed; the previous one stays"
             );
         }

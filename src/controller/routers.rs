@@ -46,9 +46,9 @@ pub(crate) fn follow(store: &OpenStore, address: &Address) -> Result<()> {
         let of_built_in = events
             .iter()
             .filter(|event| event.id == EdgeRouter::BUILT_IN);
-        of_built_in
-            .filter_map(|event| event.of::<EdgeRouter>())
-            .for_each(|(_, new)| show(new));
+        for (_, new) in of_built_in.filter_map(|event| event.of::<EdgeRouter>()) {
+            show(new);
+        }
     });
     Ok(())
 }

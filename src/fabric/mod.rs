@@ -7,7 +7,7 @@
 //! circuits whose path was lost, and `circuit_end.rs` ends them.
 //!
 //! Not here: channels of SDKs and the relay of data (`built_in_router/`), control channels and their
-//! messages (`control_channel/`), which both implement `Router`, and rights (`access/`, `posture/`).
+//! messages (`control_channel/`), which both implement `Router`, and rights (the crate `policy`).
 //!
 //! Invariant: of the router in this process only its id is known here, and what its `Router` does.
 

@@ -5,6 +5,11 @@ use std::pin::Pin;
 
 use actix_web::web::Bytes;
 use futures_util::Stream;
+use model::{
+    clock::Timestamp,
+    entity::{Entity, HalLinks, Id},
+    error::{Error, Result},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,11 +18,6 @@ use super::{
     gzip::Constant,
     header::Header,
     openapi::operation::{AnswerShape, JSON, Operation, Schemas},
-};
-use crate::{
-    clock::Timestamp,
-    entity::{Entity, HalLinks, Id},
-    error::{Error, Result},
 };
 
 /// The media type of a signed token (RFC 7519 section 10.3).

@@ -2,19 +2,18 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
+use model::{
+    clock::Timestamp,
+    entity::{Author, Identity, Record},
+    error::{Error, Result},
+};
 use pki::Certificate;
+use policy::{
+    authentication::Caller, change::Changes, enrollment::EnrollmentContext, posture::Evidence,
+};
 use rustls::pki_types::CertificateDer;
 
 use super::state::AppState;
-use crate::{
-    authentication::Caller,
-    change::Changes,
-    clock::Timestamp,
-    enrollment::EnrollmentContext,
-    entity::{Author, Identity, Record},
-    error::{Error, Result},
-    posture::Evidence,
-};
 
 /// The peer of a connection.
 #[derive(Debug, Clone)]

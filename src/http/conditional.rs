@@ -2,13 +2,12 @@
 //! sends.
 
 use actix_web::http::header::HeaderMap;
-
-use super::{answer::Reply, body, header::Header};
-use crate::{
+use model::{
     entity::{Entity, Record},
     error::Result,
-    store,
 };
+
+use super::{answer::Reply, body, header::Header};
 
 /// The strong entity tag of a record: the time of its last change and a checksum of its content.
 ///

@@ -1,7 +1,16 @@
 //! The generic operations, written once for every kind.
 
+use model::{
+    entity::{Entity, FilterNames, Id, TypedLookup, filterable, unmatchable},
+    error::{Error, Result},
+};
+use policy::{
+    access::{self, Access, Engine, MatchRule, PolicyEntityKind},
+    change::{Change, Draft, Lifecycle},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use store::{ListPlan, Read, Scope};
 
 use super::{
     answer::{CreatedLocation, Edited, NoData, Tagged},
@@ -15,13 +24,6 @@ use super::{
     list_part::Part,
     listing::Listing,
     preview::{ChangeOutcome, PreviewParameter},
-};
-use crate::{
-    access::{self, Access, Engine, MatchRule, PolicyEntityKind},
-    change::{Change, Draft, Lifecycle},
-    entity::{Entity, FilterNames, Id, TypedLookup, filterable, unmatchable},
-    error::{Error, Result},
-    store::{ListPlan, Read, Scope},
 };
 
 /// Selects records by their role attributes.

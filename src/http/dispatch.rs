@@ -1,63 +1,51 @@
-//! The dispatcher: finds the row of a request and sends the answer of the row's function.
+//! Answers a request: runs the function of the row that the dispatcher (`dispatcher.rs`) finds.
+//! `send.rs` sends the answer.
 //!
-//! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2. Each interface has a radix tree of
-//! its paths. The default service of actix-web uses these trees, because actix-web itself would try
-//! its resources one after the other.
+//! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2.
 //!
 //! A request is rejected by the first of these checks that fails: number of running requests,
 //! length of the head, path, method, session, `accept`, declared length of the body, arrival and
 //! length of the body, `content-type`, arguments, permission. Clients that wait for `100 Continue`
 //! get it, or the error, before they send the body.
 
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use actix_web::{
-    HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder,
-    body::{BodyStream, BoxBody},
-    http::{Method, StatusCode, header::HeaderMap},
+    HttpMessage, HttpRequest, HttpResponse,
+    http::{Method, header::HeaderMap},
     web,
 };
 use futures_util::{FutureExt, StreamExt};
+use model::{
+    error::{Error, Refusal, Result},
+    metrics::{OperationLabels, RequestLabels},
+};
+use policy::authentication::{Caller, RejectedCaller};
 use tracing::Instrument;
 
 use super::{
-    Interfaces,
-    answer::{Content, Reply},
-    body::{self, Incoming},
+    answer::Reply,
+    body::Incoming,
     call::{Call, Peer},
     conditional,
-    connection::{
-        memory_ledger::{Account, Hold},
-        response_body::Outgoing,
-    },
-    cors, error, gzip,
-    header::{Header, OF_EVERY_ANSWER},
+    connection::memory_ledger::{Account, Hold},
+    cors,
+    dispatcher::{Dispatcher, Route},
+    error,
+    header::Header,
     health,
-    limits::{Admission, RequestSlot, within},
+    limits::{RequestSlot, within},
     openapi::{self, operation::JSON},
     page, preview, redaction,
+    request_caller::{bearer, resolve},
     request_checks::{check_accept, check_content_type, check_permission, required_caller},
-    route::{Interface, RouteMatch, normal_path},
+    route::normal_path,
     row::Row,
+    send::{add_common_headers, send},
     state::AppState,
     token_scope, unknown_members,
 };
-use crate::{
-    authentication::{ApiTokens, Caller, RejectedCaller},
-    entity::{Id, Identity},
-    error::{Error, Refusal, Result},
-    listener::Shutdown,
-    metrics::{OperationLabels, RequestLabels},
-};
 
-/// First path segments that belong to no interface.
-const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];
 /// The operation that shows the caller's session.
 const OWN_SESSION: &str = "/current-api-session";
 /// Bytes reserved for a running request, until the length of its answer is known.
@@ -68,104 +56,6 @@ const CONTINUE: u16 = 100;
 /// Marks a request of which only the head is checked, because its client waits for `100 Continue`
 /// before it sends the body.
 pub(crate) struct OnlyHead;
-const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
-/// The address that clients of libziti move to and store, if they use another one.
-const MOVED: &str = "ziti-ctrl-address";
-
-/// The interfaces and their state.
-pub struct Dispatcher {
-    pub state: Arc<AppState>,
-    pub interfaces: Interfaces,
-    admission: Admission,
-    requests: AtomicU64,
-    /// The default administrator, who is the caller of requests over the admin socket; set by the
-    /// first such request.
-    pub(super) administrator: OnceLock<Id<Identity>>,
-}
-
-impl Dispatcher {
-    /// A dispatcher for these interfaces.
-    pub fn new(state: Arc<AppState>, interfaces: Interfaces) -> Self {
-        let admission = Admission::new(&state.limits.load());
-        Self {
-            state,
-            interfaces,
-            admission,
-            requests: AtomicU64::new(0),
-            administrator: OnceLock::new(),
-        }
-    }
-
-    /// Sets the shutdown after which requests no longer wait for their bodies.
-    pub(crate) fn end_with(&self, stopping: Shutdown) {
-        self.admission.end_with(stopping);
-    }
-
-    /// The interface of a path, and the path below its base. The path is one of [`normal_path`].
-    fn locate(&self, path: &str) -> Option<(&Interface, String)> {
-        let Interfaces {
-            management,
-            client,
-            overkeep,
-            fabric,
-        } = &self.interfaces;
-        let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
-        let below = |parts: &mut dyn Iterator<Item = &str>| {
-            parts.fold(String::new(), |path, part| path + "/" + part)
-        };
-        let whole = |path: String| {
-            if path.is_empty() {
-                "/".to_owned()
-            } else {
-                path
-            }
-        };
-        match parts.peek().copied() {
-            Some("edge") => {
-                parts.next();
-                let interface = match (parts.next()?, parts.peek().copied()) {
-                    ("v1", _) => client,
-                    ("client", Some("v1")) => parts.next().map(|_| client)?,
-                    ("management", Some("v1")) => parts.next().map(|_| management)?,
-                    _ => return None,
-                };
-                Some((interface, whole(below(&mut parts))))
-            }
-            Some(name @ ("overkeep" | "fabric")) => {
-                parts.next();
-                let interface = if name == "fabric" { fabric } else { overkeep };
-                (parts.next()? == "v1").then(|| (interface, whole(below(&mut parts))))
-            }
-            Some(".well-known") => Some((client, below(&mut parts))),
-            Some(first) if RESERVED.contains(&first) || health::PATHS.contains(&first) => None,
-            _ => Some((client, whole(below(&mut parts)))),
-        }
-    }
-
-    /// The row of a request, and the values of its path parameters. The path is one of
-    /// [`normal_path`].
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownPath`] or [`Refusal::MethodNotAllowed`].
-    pub(super) fn find(&self, method: &str, path: &str) -> Result<(&Row, Vec<String>)> {
-        let (interface, below) = self
-            .locate(path)
-            .ok_or(Error::Refused(Refusal::UnknownPath))?;
-        match interface.find(method, &below) {
-            RouteMatch::Row(row, segments) => Ok((row, segments)),
-            RouteMatch::OtherMethod => Err(Error::Refused(Refusal::MethodNotAllowed)),
-            RouteMatch::Nothing => Err(Error::Refused(Refusal::UnknownPath)),
-        }
-    }
-
-    pub(super) fn request_id(&self) -> String {
-        format!(
-            "{}-{}",
-            self.state.instance,
-            self.requests.fetch_add(1, Ordering::Relaxed)
-        )
-    }
-}
 
 /// Answers any request.
 pub(crate) async fn serve(
@@ -186,6 +76,19 @@ pub(crate) async fn serve(
         tracing::info_span!("request", id, method = %request.method(), path = request.path());
     let mut known = None;
     let path = normal_path(request.uri().path());
+    // Like OpenZiti controllers, only the root answers HEAD. It has a row for GET only.
+    let is_head_of_root = request.method() == Method::HEAD && path == "/";
+    let method = if is_head_of_root {
+        "GET"
+    } else {
+        request.method().as_str()
+    };
+    let route = dispatcher.find(method, &path);
+    let measured = route
+        .as_ref()
+        .ok()
+        .filter(|_| !is_head_of_root)
+        .map(|route| (route.interface, route.row));
     let work = async {
         if let Some(reply) = plain(&request, &path, state) {
             return reply;
@@ -199,7 +102,7 @@ pub(crate) async fn serve(
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(
             &request,
-            &path,
+            route,
             payload,
             &dispatcher,
             place,
@@ -225,26 +128,22 @@ pub(crate) async fn serve(
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
     if reply.status != CONTINUE {
-        measure(&dispatcher, request.method(), &path, reply.status, begun);
+        measure(state, measured, reply.status, begun);
     }
     send(&request, state, reply, known.as_deref(), hold)
 }
 
-/// Adds a request to the metrics of its row: its number, and the time until its answer begins.
-fn measure(dispatcher: &Dispatcher, method: &Method, path: &str, status: u16, begun: Instant) {
-    let interface = dispatcher
-        .locate(path)
-        .map(|(interface, _)| interface.name)
-        .unwrap_or_default();
-    let of = match dispatcher.find(method.as_str(), path) {
-        Ok((row, _)) => OperationLabels {
+/// Adds a request to the metrics of its interface and row, if it leads to one: its number, and the
+/// time until its answer begins.
+fn measure(state: &AppState, route: Option<(&'static str, &Row)>, status: u16, begun: Instant) {
+    let of = route.map_or_else(OperationLabels::default, |(interface, row)| {
+        OperationLabels {
             interface,
             method: row.method,
             path: row.path.clone(),
-        },
-        Err(_) => OperationLabels::default(),
-    };
-    let metrics = &dispatcher.state.metrics;
+        }
+    });
+    let metrics = &state.metrics;
     metrics
         .request_duration
         .get_or_create(&of)
@@ -298,62 +197,16 @@ fn peer(request: &HttpRequest) -> Peer {
     })
 }
 
-/// The token of the only `Authorization` header (RFC 6750, section 2.1).
-fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
-    let mut headers = request.headers().get_all("authorization");
-    let only = headers.next().filter(|_| headers.next().is_none())?;
-    only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
-}
-
-/// The caller of the request's session token or API token. A malformed token is rejected like an
-/// unknown one. `shows_session`: the request only asks for its session, which may have ended with
-/// its external signer.
-async fn resolve(
-    request: &HttpRequest,
-    bearer: Option<&str>,
-    state: &AppState,
-    shows_session: bool,
-) -> Result<Option<Arc<Caller>>> {
-    let token = match request
-        .headers()
-        .get("zt-session")
-        .filter(|token| !token.is_empty())
-    {
-        Some(token) => token
-            .to_str()
-            .map_err(|_| Error::Unauthorized { anonymous: false })?,
-        None => match bearer.filter(|bearer| ApiTokens::is_one(bearer)) {
-            Some(bearer) => bearer,
-            None => return Ok(None),
-        },
-    };
-    let open = state.caller(token, bearer).await?;
-    let caller = if open.is_none() && shows_session {
-        state.sessions.ended_with_signer(&state.store, token)?
-    } else {
-        open
-    };
-    caller
-        .map(Some)
-        .ok_or(Error::Unauthorized { anonymous: false })
-}
-
 async fn answer(
     request: &HttpRequest,
-    path: &str,
+    route: Result<Route<'_>>,
     payload: web::Payload,
     dispatcher: &Dispatcher,
     place: RequestSlot,
     (caller, bearer): (Result<Option<Arc<Caller>>>, Option<Arc<str>>),
     hold: Option<&Hold>,
 ) -> Result<Reply> {
-    // Like OpenZiti controllers, only the root answers HEAD. It has a row for GET only.
-    let method = if request.method() == Method::HEAD && path == "/" {
-        "GET"
-    } else {
-        request.method().as_str()
-    };
-    let (row, segments) = dispatcher.find(method, path)?;
+    let Route { row, segments, .. } = route?;
     let caller = required_caller(row, caller)?;
     check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();
@@ -497,97 +350,4 @@ async fn payload_of(
         hold.inspect(|hold| hold.answer(WORK.max(body.len())));
     }
     Ok(body.into())
-}
-
-/// Adds the headers of every answer. A widely used client library fails without the instance id.
-fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppState) {
-    answer.insert_header(("server", SERVER));
-    for header in OF_EVERY_ANSWER {
-        answer.insert_header(header);
-    }
-    answer.insert_header((Header::Instance.name(), state.instance.as_str()));
-    // Listening addresses may be for some clients only. Of those that are advertised, all clients
-    // reach the first.
-    if state.config.advertise.len() > 1 {
-        answer.insert_header((MOVED, format!("https://{}", state.address)));
-    }
-}
-
-fn send(
-    request: &HttpRequest,
-    state: &AppState,
-    reply: Reply,
-    caller: Option<&Caller>,
-    hold: Option<Arc<Hold>>,
-) -> HttpResponse {
-    let mut answer = HttpResponse::build(
-        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-    );
-    add_common_headers(&mut answer, state);
-    if let Some(caller) = caller {
-        let (ends, left) = state.ends(caller);
-        answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
-        answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
-    }
-    let is_packed = reply
-        .headers
-        .iter()
-        .any(|(name, _)| *name == "content-encoding");
-    for (name, value) in reply.headers {
-        answer.insert_header((name, value));
-    }
-    cors::mark(request, &state.limits.load().origins, &mut answer);
-    // An answer that has not changed has no body whose type could be named.
-    if reply.status != StatusCode::NOT_MODIFIED {
-        answer.content_type(reply.media);
-    }
-    let accepted = body::list(request.headers(), "accept-encoding").unwrap_or_default();
-    let takes_gzip = !is_packed && gzip::is_taken(&accepted);
-    let (body, held) = outgoing(reply.body, takes_gzip, &mut answer);
-    hold.iter().for_each(|hold| hold.answer(held));
-    answer.body(Outgoing::new(body, hold))
-}
-
-/// The body to send and the memory that it holds. Constant bodies hold none.
-fn outgoing(
-    content: Content,
-    takes_gzip: bool,
-    answer: &mut HttpResponseBuilder,
-) -> (BoxBody, usize) {
-    let whole = |plain: web::Bytes,
-                 packed: Option<web::Bytes>,
-                 answer: &mut HttpResponseBuilder| match packed {
-        Some(packed) => {
-            mark_packed(answer);
-            packed
-        }
-        None => plain,
-    };
-    match content {
-        Content::Whole(body) => {
-            let packed = takes_gzip.then(|| gzip::whole(&body)).flatten();
-            let body = whole(body, packed, answer);
-            let held = body.len();
-            (BoxBody::new(body), held)
-        }
-        Content::Constant(text) => {
-            let packed = takes_gzip.then(|| text.packed()).flatten();
-            (BoxBody::new(whole(text.plain(), packed, answer)), 0)
-        }
-        Content::Pieces(pieces, held) if takes_gzip => {
-            mark_packed(answer);
-            (BoxBody::new(BodyStream::new(gzip::stream(pieces))), held)
-        }
-        Content::Pieces(pieces, held) => (
-            BoxBody::new(BodyStream::new(
-                pieces.map(|piece| piece.map(web::Bytes::from)),
-            )),
-            held,
-        ),
-    }
-}
-
-fn mark_packed(answer: &mut HttpResponseBuilder) {
-    answer.insert_header(("content-encoding", gzip::GZIP));
-    answer.append_header(("vary", "accept-encoding"));
 }

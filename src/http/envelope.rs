@@ -1,14 +1,13 @@
 //! The envelope of every JSON answer: `data` and `meta`.
 
-use query::Window;
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     clock::Timestamp,
     entity::{Entity, HalLinks, Id, Lookup, Record, Tags},
     error::Result,
 };
+use query::Window;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The version in the `meta` of every answer.
 const VERSION: &str = "0.0.1";

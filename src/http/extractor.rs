@@ -3,21 +3,21 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use model::{
+    entity::{Entity, Id, Record},
+    error::{Error, Result},
+};
+use policy::change::{Draft, Lifecycle};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use super::{
     body::{self, Incoming},
-    conditional, media_type,
+    body_schema, conditional, media_type,
     network_document::kind::DeclaredKind,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
     unknown_members,
-};
-use crate::{
-    change::{Draft, Lifecycle},
-    entity::{Entity, Id, Record},
-    error::{Error, Result},
 };
 
 /// An argument of a function in a route table.
@@ -168,7 +168,11 @@ pub(crate) struct Body<T>(pub T);
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Body<T> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let title = T::schema_name().into_owned();
-        operation.json_body(&body::lower_first(&title), title, Schemas::inline::<T>())
+        operation.json_body(
+            &body_schema::lower_first(&title),
+            title,
+            Schemas::inline::<T>(),
+        )
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         body::read(incoming.json()?).map(Body)
@@ -215,9 +219,9 @@ impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let draft = Schemas::inline::<Draft<E>>();
         operation.declared = DeclaredKind::of::<E>(Arc::new(draft.clone()));
-        let schema = body::replace_schema(draft, E::FIXED, E::REQUIRED_ON_REPLACE);
+        let schema = body_schema::replace_schema(draft, E::FIXED, E::REQUIRED_ON_REPLACE);
         operation.references = references::<E>();
-        operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
+        operation.json_body(E::BODY, body_schema::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         Ok(Self {
@@ -242,9 +246,9 @@ pub(crate) struct Patch<E> {
 
 impl<E: Entity + JsonSchema> Extractor for Patch<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
-        let schema = body::patch_schema(Schemas::inline::<Draft<E>>(), E::FIXED);
+        let schema = body_schema::patch_schema(Schemas::inline::<Draft<E>>(), E::FIXED);
         operation.references = references::<E>();
-        operation.json_body(E::BODY, body::title(E::KIND.name, "Patch"), schema)
+        operation.json_body(E::BODY, body_schema::title(E::KIND.name, "Patch"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let is_strict = unknown_members::is_asked(incoming.query)?;
@@ -268,7 +272,7 @@ impl<E: Entity + JsonSchema> Extractor for Create<E> {
             .errors
             .extend((!E::REFERENCES.is_empty()).then_some(404));
         operation.references = references::<E>();
-        operation.json_body(E::BODY, body::title(E::KIND.name, "Create"), schema)
+        operation.json_body(E::BODY, body_schema::title(E::KIND.name, "Create"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         body::read(incoming.json()?).map(Self)

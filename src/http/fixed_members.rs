@@ -1,9 +1,8 @@
 //! Members that only creation sets. A later write ignores them, as clients expect, and a header of
 //! the answer names those whose value differs from the stored one; with `strict` they are rejected.
 
+use model::error::{Error, Result};
 use serde_json::Value as Json;
-
-use crate::error::{Error, Result};
 
 /// The `fixed` members of a body whose values differ from those of a stored draft.
 ///

@@ -13,8 +13,7 @@ use std::{
 use actix_web::web::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use futures_util::{Stream, StreamExt, stream};
-
-use crate::error::{Error, Result};
+use model::error::{Error, Result};
 
 /// The name in `content-encoding`.
 pub(crate) const GZIP: &str = "gzip";

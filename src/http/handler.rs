@@ -2,6 +2,8 @@
 
 use std::{future::Future, pin::Pin};
 
+use model::error::Result;
+
 use super::{
     answer::{Answer, Reply},
     body::Incoming,
@@ -9,7 +11,6 @@ use super::{
     extractor::Extractor,
     openapi::operation::{Operation, Schemas},
 };
-use crate::error::Result;
 
 /// A pending answer. Not `Send`: a request stays on the thread that read it.
 pub(crate) type PendingAnswer = Pin<Box<dyn Future<Output = Result<Reply>>>>;

@@ -2,10 +2,10 @@
 //! session.
 
 use actix_web::HttpRequest;
+use model::error::Result;
 use serde_json::{Value as Json, json};
 
 use super::{answer::Reply, state::AppState};
-use crate::error::Result;
 
 /// The first path segments of these answers.
 pub(crate) const PATHS: [&str; 3] = ["health", "ready", "health-checks"];

@@ -5,12 +5,11 @@
 //! Names are what people read in lists and write into policies: names of records, user names,
 //! external ids, role attributes and tags. Free data, such as that of a config, is not looked at.
 
-use serde_json::Value as Json;
-
-use crate::{
+use model::{
     error::Error,
     hidden_text::{REASON, is_in, shown},
 };
+use serde_json::Value as Json;
 
 /// The maximum number of reported members.
 const LIMIT: usize = 20;
@@ -69,10 +68,11 @@ fn collect(json: &Json, path: &str, is_name: bool, found: &mut Vec<HiddenMember>
             path: path.to_owned(),
             shown: shown(text),
         })),
-        Json::Array(items) => items
-            .iter()
-            .enumerate()
-            .for_each(|(at, item)| collect(item, &below(&at.to_string()), is_name, found)),
+        Json::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                collect(item, &below(&at.to_string()), is_name, found);
+            }
+        }
         Json::Object(members) => {
             for (name, member) in members
                 .iter()

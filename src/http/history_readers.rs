@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use store::{OpenStore, Phase};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-
-use crate::store::{OpenStore, Phase};
 
 /// The readers that follow the history.
 pub struct HistoryReaders {

@@ -11,16 +11,14 @@ use std::{
     time::Duration,
 };
 
+use model::{
+    clock::{Clock, Timestamp},
+    metrics::Metrics,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    built_in_router::Router,
-    clock::{Clock, Timestamp},
-    control_channel::Control,
-    maintenance::Background,
-    metrics::Metrics,
-};
+use crate::{built_in_router::Router, control_channel::Control, maintenance::Background};
 
 /// The length of a step.
 pub(crate) const STEP: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ use std::{
 
 use actix_web::{HttpRequest, http::Version};
 use futures_util::FutureExt;
+use model::error::{Error, Refusal, Result};
 use tokio::{
     sync::{
         OwnedSemaphorePermit, Semaphore,
@@ -19,10 +20,7 @@ use tokio::{
 };
 
 use super::permission::Permission;
-use crate::{
-    error::{Error, Refusal, Result},
-    listener::Shutdown,
-};
+use crate::listener::Shutdown;
 
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
@@ -194,14 +192,14 @@ struct ArrivalTimer {
 impl Arrivals {
     /// Registers a request. The receiver resolves when the request must be rejected.
     fn wait(&self) -> (Arrival<'_>, Receiver<()>) {
-        let (here, overtaken) = channel();
+        let (overtake, overtaken) = channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.bodies.len() >= self.limit {
             waiting.bodies.pop_first();
         }
         let id = waiting.next;
         waiting.next += 1;
-        waiting.bodies.insert(id, here);
+        waiting.bodies.insert(id, overtake);
         (Arrival { among: self, id }, overtaken)
     }
 }

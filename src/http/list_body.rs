@@ -11,8 +11,13 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
+use model::{
+    entity::{Entity, FilterNames, Id, Record, TypedLookup, filterable},
+    error::{Error, Result},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::{Ids, ListPlan, Read, Scope};
 
 use super::{
     answer::{Answer, Content, Data, Page, Pieces, Reply},
@@ -23,11 +28,6 @@ use super::{
     listing::Listing,
     openapi::operation::{JSON, Operation, Schemas},
     state::AppState,
-};
-use crate::{
-    entity::{Entity, FilterNames, Id, Record, TypedLookup, filterable},
-    error::{Error, Result},
-    store::{Ids, ListPlan, Read, Scope},
 };
 
 /// If the store is busy when the next part is due: the pause between attempts, and their number.
@@ -194,7 +194,7 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
 /// `meta.filterableFields`; without names the answer has no such member.
 ///
 /// # Errors
-/// Those of `find`, `write` and [`crate::store::Store::scan`].
+/// Those of `find`, `write` and [`store::Store::scan`].
 pub(crate) async fn joined<T>(
     call: &Call,
     fields: Vec<&'static str>,
@@ -302,7 +302,7 @@ impl Beginning {
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub(crate) fn found<E: Entity>(
+pub(crate) fn find_page<E: Entity>(
     tx: &Read<'_>,
     listing: &Listing,
     names: &FilterNames<E>,
@@ -348,7 +348,7 @@ pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<StreamedList<V>> {
-    let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
+    let find = move |tx: &Read<'_>| find_page(tx, &listing, names, scope(tx)?);
     joined(call, fields, find, move |tx, _, part| {
         viewed(tx, part, |record| view(tx, record))
     })

@@ -1,11 +1,8 @@
 //! Writes list entries into memory until a part of the answer is full.
 
+use model::error::{Error, Result};
 use serde::Serialize;
-
-use crate::{
-    error::{Error, Result},
-    store::Ids,
-};
+use store::Ids;
 
 /// The maximum bytes of entries in an answer that is sent as a whole; the last entry may exceed it.
 pub(crate) const WHOLE: usize = 256 << 10;
@@ -101,8 +98,8 @@ impl<'i> Part<'i> {
             self.text.push(b',');
         }
         self.written += 1;
-        parts
-            .iter()
-            .for_each(|part| self.text.extend_from_slice(part));
+        for part in parts {
+            self.text.extend_from_slice(part);
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! The query parameters of lists.
 
-use query::{Vocabulary, Window};
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::{
+use model::{
     entity::{Entity, FilterNames},
     error::{Error, Result},
 };
+use query::{Vocabulary, Window};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The parameters of a list.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

@@ -12,21 +12,22 @@ use actix_web::{
     rt::Runtime,
 };
 use futures_util::StreamExt;
+use model::{
+    entity::{ApiSession, Author, Id, Identity, Record, TypedLookup},
+    error::{Error, Refusal, Result},
+};
+use policy::authentication::{Caller, administrators};
 use serde::{Deserialize, Serialize};
 
 use super::{
     answer::{Content, Reply},
     call::{Call, Peer},
-    dispatch::{Dispatcher, run},
+    dispatch::run,
+    dispatcher::{Dispatcher, Route},
     error,
     header::Header,
     preview,
     route::normal_path,
-};
-use crate::{
-    authentication::{Caller, administrators},
-    entity::{ApiSession, Author, Id, Identity, Record, TypedLookup},
-    error::{Error, Refusal, Result},
 };
 
 /// A request over the admin socket.
@@ -75,7 +76,7 @@ pub(crate) fn answer_locally(
         ))
     })?;
     runtime.block_on(async {
-        let reply = match answered(dispatcher, request).await {
+        let reply = match respond(dispatcher, request).await {
             Ok(reply) => reply,
             Err(fault) => error::reply(&fault, &dispatcher.request_id()),
         };
@@ -114,9 +115,10 @@ async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -
     Ok(())
 }
 
-async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
+async fn respond(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
-    let (row, segments) = dispatcher.find(&request.method, &normal_path(&request.path))?;
+    let Route { row, segments, .. } =
+        dispatcher.find(&request.method, &normal_path(&request.path))?;
     preview::refuse_unsupported(row, &request.query)?;
     if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));

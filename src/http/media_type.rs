@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::error::Error;
+use model::error::Error;
 
 /// The media type of a `content-type` header, without parameters.
 pub(crate) fn essence(sent: &str) -> String {

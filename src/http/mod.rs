@@ -4,7 +4,7 @@
 //! them first; `api/overkeep/mod.rs` has what only this controller offers, `api/fabric/mod.rs` the
 //! lists for operator tools), the argument and answer types of their functions (`extractor.rs`,
 //! `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the
-//! dispatcher (`dispatch.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact
+//! dispatcher (`dispatcher.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact
 //! about an operation is stated once, in its row; routing, documents, validation and the permission
 //! check use it.
 //!
@@ -15,6 +15,7 @@
 mod answer;
 mod api;
 mod body;
+mod body_schema;
 mod cache;
 mod call;
 mod conditional;
@@ -22,8 +23,11 @@ mod connection;
 mod cors;
 mod crud;
 mod dispatch;
+mod dispatcher;
 mod envelope;
 mod error;
+mod error_row;
+mod error_shape;
 mod extractor;
 mod fixed_members;
 mod gzip;
@@ -47,9 +51,11 @@ mod page;
 mod permission;
 mod preview;
 mod redaction;
+mod request_caller;
 mod request_checks;
 mod route;
 mod row;
+mod send;
 mod state;
 mod token_scope;
 mod unknown_members;
@@ -60,7 +66,7 @@ pub(crate) use cache::{
 pub(crate) use connection::acceptor::{RestListener, connection_handlers};
 pub(crate) use connection::guard::ConnectionLimits;
 pub(crate) use connection::memory_ledger::MemoryBounds;
-pub(crate) use dispatch::Dispatcher;
+pub(crate) use dispatcher::Dispatcher;
 pub use header::Header;
 pub(crate) use history_readers::HistoryReaders;
 pub(crate) use last_hour::LastHour;
@@ -77,10 +83,11 @@ pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;
 pub(crate) use state::AppState;
 
+use model::error::Result;
+
 use self::{
     api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeNames,
 };
-use crate::error::Result;
 
 /// Every interface of the controller.
 pub struct Interfaces {

@@ -64,7 +64,9 @@ fn each_member(members: &mut Map<String, Json>, schema: &Json, act: fn(&mut Json
 
 fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
     if let Some(inner) = schema.get("items") {
-        items.iter_mut().for_each(|item| act(item, inner));
+        for item in items {
+            act(item, inner);
+        }
     }
 }
 

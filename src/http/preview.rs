@@ -5,8 +5,19 @@
 //! compares the result with the present state. Nothing is written to the store or published. An API
 //! token sees names of the kinds in its scope only, and the counts of all.
 
+use model::{
+    entity::{
+        EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup,
+    },
+    error::{Error, Result},
+};
+use policy::{
+    access::{AccessShare, Difference, PolicyEntityKind},
+    change::Change,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::{Event, Read};
 
 use super::{
     answer::{Answer, Data, Reply},
@@ -16,15 +27,6 @@ use super::{
     extractor::Extractor,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
     row::Row,
-};
-use crate::{
-    access::{AccessShare, Difference, PolicyEntityKind},
-    change::Change,
-    entity::{
-        EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup,
-    },
-    error::{Error, Result},
-    store::{Event, Read},
 };
 
 const NAME: &str = "preview";
@@ -112,7 +114,7 @@ impl PreviewParameter {
         job: impl FnOnce(&Change<'_, '_>) -> Result<A> + Send + 'static,
     ) -> Result<ChangeOutcome<A>> {
         if !self.0 {
-            return call.changes.run(job).await.map(ChangeOutcome::NoData);
+            return call.changes.run(job).await.map(ChangeOutcome::Done);
         }
         let (access, caller) = (call.access.clone(), call.caller()?.clone());
         let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
@@ -151,7 +153,7 @@ pub(crate) struct PreviewedAccess {
 
 /// The result of a change or of its preview.
 pub(crate) enum ChangeOutcome<A> {
-    NoData(A),
+    Done(A),
     /// The preview, and the answer that the change would have had.
     Previewed(Box<PreviewedAccess>, A),
 }
@@ -159,7 +161,7 @@ pub(crate) enum ChangeOutcome<A> {
 impl<A> ChangeOutcome<A> {
     /// Whether the change was made, and not only previewed.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self, Self::NoData(_))
+        matches!(self, Self::Done(_))
     }
 }
 
@@ -170,7 +172,7 @@ impl<A: Answer> Answer for ChangeOutcome<A> {
     }
     fn reply(self) -> Result<Reply> {
         match self {
-            Self::NoData(answer) => answer.reply(),
+            Self::Done(answer) => answer.reply(),
             Self::Previewed(access, answer) => {
                 let mut reply = Data(*access).reply()?;
                 reply.headers = answer.reply()?.headers;

@@ -7,13 +7,11 @@
 use std::sync::Arc;
 
 use actix_web::{HttpRequest, http::header::HeaderMap};
+use model::error::{Error, Result};
+use policy::authentication::Caller;
 
 use super::{
     body, media_type, openapi::operation::JSON, permission::Permission, row::Row, token_scope,
-};
-use crate::{
-    authentication::Caller,
-    error::{Error, Result},
 };
 
 /// The caller. Rows that need no session ignore an invalid token. They also ignore an API token,

@@ -6,7 +6,13 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use model::{
+    entity::Entity,
+    error::{Error, Result},
+    schema::Checker,
+};
 use percent_encoding::percent_decode_str;
+use policy::change::Lifecycle;
 use schemars::JsonSchema;
 use serde_json::Value as Json;
 
@@ -21,12 +27,6 @@ use super::{
     },
     permission::Security,
     row::{Row, Start},
-};
-use crate::{
-    change::Lifecycle,
-    entity::Entity,
-    error::{Error, Result},
-    schema::Checker,
 };
 
 /// The version of the OpenZiti API that clients expect.

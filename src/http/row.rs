@@ -1,10 +1,11 @@
 //! A row of a route table.
 
+use model::error::Result;
+
 use super::{
     body::Incoming, call::Call, handler::PendingAnswer, openapi::operation::Operation,
     permission::Permission,
 };
-use crate::error::Result;
 
 /// Takes the arguments of a request and starts the row's function.
 pub(crate) type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<PendingAnswer> + Send + Sync>;

@@ -3,7 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use model::{
+    clock::{Clock, Timestamp},
+    config::Config,
+    error::Result,
+    metrics::Metrics,
+};
 use pki::Keystore;
+use policy::{
+    access::Access,
+    authentication::{
+        ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, SignerLogins, Tokens,
+    },
+    change::Changes,
+    enrollment::Reserved,
+    hosting::Hosting,
+    posture::Posture,
+};
+use store::Store;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -15,22 +32,9 @@ use super::{
     openapi::descriptions::Descriptions,
 };
 use crate::{
-    access::Access,
-    authentication::{
-        ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, SignerLogins, Tokens,
-    },
     built_in_router::Router,
-    change::Changes,
-    clock::{Clock, Timestamp},
-    config::Config,
     control_channel::Control,
-    enrollment::Reserved,
-    error::Result,
-    hosting::Hosting,
     maintenance::{Maintenance, Trials},
-    metrics::Metrics,
-    posture::Posture,
-    store::Store,
 };
 
 /// The components that functions in a route table may use.

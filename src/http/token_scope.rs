@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use model::entity::{ApiToken, Record, api_token::READ};
+use policy::change::KINDS;
+
 use super::{permission::Permission, preview, row::Row};
-use crate::{
-    change::KINDS,
-    entity::{ApiToken, Record, api_token::READ},
-};
 
 /// First path segments of operations that change the caller's session, credentials or evidence. API
 /// tokens have none of these.

@@ -1,13 +1,13 @@
 //! Unknown members of a body and unknown query parameters. They are accepted, as clients expect,
 //! and named in a header of the answer; with `strict` they are rejected.
 
+use model::error::{Error, Result};
 use serde_json::{Map, Value as Json};
 
 use super::{
     normalize::{described, is_described},
     openapi::operation::{Parameter, ParameterLocation, STRICT},
 };
-use crate::error::{Error, Result};
 
 /// The maximum number of reported members.
 const LIMIT: usize = 20;

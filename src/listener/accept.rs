@@ -93,14 +93,14 @@ impl Acceptor {
     /// Accepts a connection. Returns a connection for REST; one for the router has ended when this
     /// returns `None`.
     pub(crate) async fn enter(&self, socket: TcpStream) -> Option<AcceptedConnection> {
-        let here = self.stopping.connection();
-        let mut ends = here.clone();
+        let guard = self.stopping.connection();
+        let mut ends = guard.clone();
         let accepted = tokio::select! {
             accepted = self.accept(socket) => accepted,
             () = ends.ends() => return None,
         };
         match accepted {
-            Ok(stream) => stream.map(|stream| AcceptedConnection { stream, here }),
+            Ok(stream) => stream.map(|stream| AcceptedConnection { stream, guard }),
             Err(error) => {
                 tracing::debug!(%error, "a connection was not accepted");
                 None

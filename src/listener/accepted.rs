@@ -14,7 +14,7 @@ pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 pub(crate) struct AcceptedConnection {
     pub stream: Stream,
     /// Counts the connection as open until it is dropped.
-    pub here: ConnectionGuard,
+    pub guard: ConnectionGuard,
 }
 
 /// Serves a connection; completes when it ends. The second argument must be dropped as soon as the

@@ -132,9 +132,9 @@ mod tests {
             .into_iter()
             .map(|last| (last, Box::pin(slots.enter(network(last)))))
             .collect();
-        waiting
-            .iter_mut()
-            .for_each(|(_, slot)| assert!(slot.now_or_never().is_none()));
+        for (_, slot) in &mut waiting {
+            assert!(slot.now_or_never().is_none());
+        }
         let mut served = Vec::new();
         while !waiting.is_empty() {
             drop(held.remove(0));
@@ -176,10 +176,9 @@ mod tests {
             .into_iter()
             .map(|last| Some(Box::pin(slots.enter(network(last)))))
             .collect();
-        waiting
-            .iter_mut()
-            .flatten()
-            .for_each(|slot| assert!(slot.now_or_never().is_none()));
+        for slot in waiting.iter_mut().flatten() {
+            assert!(slot.now_or_never().is_none());
+        }
         (waiting[0], waiting[2]) = (None, None);
         drop(held);
         let second = waiting[1].as_mut().unwrap().now_or_never().unwrap();

@@ -22,7 +22,7 @@ mod upgrade;
 pub(crate) use background::Background;
 pub use schedule::Schedule;
 pub use scrub::Scrub;
-pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialState, Trials, Tried};
+pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialError, TrialState, Trials, Tried};
 pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{
@@ -142,7 +142,7 @@ impl Maintenance {
     pub fn run(&self, work: Work, progress: &Arc<Progress>) -> Result<Report> {
         self.0
             .runs
-            .run(work, progress, |progress| self.0.report(work, progress))?
+            .run(work, progress, |progress| self.0.report(work, progress))
     }
 
     /// The state of the last or current run; `None` before the first.

@@ -94,26 +94,6 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
         Ok(())
     }
 
-    /// Does a run on this thread. The caller may read its progress.
-    ///
-    /// # Errors
-    /// As [`Runs::begin`].
-    pub(super) fn run(
-        &self,
-        work: W,
-        progress: &Arc<Progress>,
-        task: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
-    ) -> Result<Result<T, E>> {
-        *self.0.free()? = Some(Run {
-            work,
-            started_at: self.0.clock.now(),
-            end: None,
-            progress: progress.clone(),
-            thread: None,
-        });
-        Ok(self.0.carry_out(progress, task))
-    }
-
     /// The state of the last or current run; `None` before the first.
     pub(super) fn state(&self) -> Option<RunState<W, T, E>> {
         self.0.run.lock().as_ref().map(
@@ -150,6 +130,28 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
         if let Some(thread) = thread {
             drop(thread.join());
         }
+    }
+}
+
+impl<W: Clone + Debug, T: Clone> Runs<W, T, Error> {
+    /// Does a run on this thread. The caller may read its progress.
+    ///
+    /// # Errors
+    /// As [`Runs::begin`], and the error of the run.
+    pub(super) fn run(
+        &self,
+        work: W,
+        progress: &Arc<Progress>,
+        task: impl FnOnce(&Arc<Progress>) -> Result<T>,
+    ) -> Result<T> {
+        *self.0.free()? = Some(Run {
+            work,
+            started_at: self.0.clock.now(),
+            end: None,
+            progress: progress.clone(),
+            thread: None,
+        });
+        self.0.carry_out(progress, task)
     }
 }
 

@@ -140,7 +140,9 @@ impl Scrub {
                 )
             }
         };
-        faults.into_iter().for_each(|fault| self.report(fault));
+        for fault in faults {
+            self.report(fault);
+        }
         if let Stage::Over = next {
             self.end();
         }

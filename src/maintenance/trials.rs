@@ -5,6 +5,7 @@
 //! snapshot is named by its file name, so that no request reads another file.
 
 use std::{
+    fmt::Display,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -44,8 +45,20 @@ pub struct Trial {
     pub lines: Vec<String>,
 }
 
-/// A drill of a snapshot: its copy is made in a directory and removed again. The error is one line.
-pub(crate) type DrillFunction = fn(&Config, &Path, &Path, &Arc<Progress>) -> Result<Trial, String>;
+/// Why a trial could not be carried out, or was cancelled; one line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TrialError(String);
+
+impl TrialError {
+    pub(crate) fn of(reason: impl Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+/// A drill of a snapshot: its copy is made in a directory and removed again.
+pub(crate) type DrillFunction =
+    fn(&Config, &Path, &Path, &Arc<Progress>) -> Result<Trial, TrialError>;
 
 /// A snapshot that can be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,16 +76,15 @@ pub(crate) struct Tried {
     pub snapshot: String,
 }
 
-/// The state of the last or current trial. The error is why the trial could not be carried out, as
-/// one line.
-pub(crate) type TrialState = RunState<Tried, Trial, String>;
+/// The state of the last or current trial.
+pub(crate) type TrialState = RunState<Tried, Trial, TrialError>;
 
 /// Tries snapshots, one at a time. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Trials {
     config: Arc<Config>,
     drill: DrillFunction,
-    runs: Runs<Tried, Trial, String>,
+    runs: Runs<Tried, Trial, TrialError>,
 }
 
 impl Trials {
@@ -81,7 +93,7 @@ impl Trials {
         Self {
             config,
             drill,
-            runs: Runs::new("trial", "the trial panicked".into(), clock),
+            runs: Runs::new("trial", TrialError::of("the trial panicked"), clock),
         }
     }
 
@@ -134,7 +146,7 @@ impl Trials {
             },
             move |progress| {
                 lower_priority(NICE);
-                let tried = trials.tried(method, &snapshot, progress);
+                let tried = trials.carry_out(method, &snapshot, progress);
                 match &tried {
                     Ok(Trial { passed: true, .. }) => tracing::info!(
                         ?method,
@@ -164,12 +176,12 @@ impl Trials {
         self.runs.stop();
     }
 
-    fn tried(
+    fn carry_out(
         &self,
         method: SnapshotTest,
         snapshot: &SnapshotFile,
         progress: &Arc<Progress>,
-    ) -> Result<Trial, String> {
+    ) -> Result<Trial, TrialError> {
         if method == SnapshotTest::Drill {
             let parent = snapshot
                 .path
@@ -178,10 +190,7 @@ impl Trials {
                 .unwrap_or(Path::new("."));
             return (self.drill)(&self.config, &snapshot.path, parent, progress);
         }
-        let passphrase = self
-            .config
-            .passphrase()
-            .map_err(|error| error.to_string())?;
+        let passphrase = self.config.passphrase().map_err(TrialError::of)?;
         match snapshot_proof::verify(&snapshot.path, passphrase.as_ref(), progress) {
             Ok(found) if found.report.findings.is_empty() => {
                 let rows = found.manifest.map_or(0, |manifest| {
@@ -204,8 +213,8 @@ impl Trials {
                     .map(|finding| finding.description)
                     .collect(),
             }),
-            Err(_) if progress.is_stopped() => Err("the controller stops".into()),
-            Err(OfflineError::Other(reason)) => Err(reason),
+            Err(_) if progress.is_stopped() => Err(TrialError::of("the controller stops")),
+            Err(OfflineError::Other(reason)) => Err(TrialError(reason)),
             Err(damaged) => Ok(Trial {
                 passed: false,
                 lines: vec![damaged.to_string()],

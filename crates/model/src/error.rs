@@ -1,4 +1,4 @@
-//! The errors of the domain. `http/error.rs` maps them to the wire.
+//! The errors of the domain. `http/error_row.rs` maps them to the wire.
 //!
 //! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant
 //! carries a secret.
@@ -28,6 +28,8 @@ pub enum Error {
         field: String,
         reason: String,
         value: String,
+        /// Whether the rule is that the member must be there.
+        is_missing: bool,
     },
     /// A value that must be unique is taken.
     #[error("{field} must be unique")]
@@ -207,6 +209,22 @@ impl Error {
             field: field.into(),
             reason: reason.into(),
             value: value.into(),
+            is_missing: false,
+        }
+    }
+
+    /// A required member `field` is not there. `value` is what stands for it: nothing, or an empty
+    /// list.
+    pub fn missing(
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self::Invalid {
+            field: field.into(),
+            reason: reason.into(),
+            value: value.into(),
+            is_missing: true,
         }
     }
 

@@ -64,10 +64,9 @@ pub fn shown_lines(text: &str) -> String {
 /// breaks between values stay.
 pub fn json(text: &str) -> String {
     let unit = |out: &mut String, letter: char| {
-        letter
-            .encode_utf16(&mut [0; 2])
-            .iter()
-            .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
     };
     escaped(text, |letter| letter == '\n', unit)
 }

@@ -9,6 +9,18 @@ use super::{
 /// The maximum number of authorities in a root bundle.
 const MAX_BUNDLE: usize = 100;
 
+/// Why the authority of another controller cannot be adopted; names the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AdoptionError {
+    /// A file cannot be read, or what it holds is not usable.
+    #[error("{file}: {error}")]
+    File { file: &'static str, error: Error },
+    #[error("root bundle: more than {MAX_BUNDLE} certificates")]
+    TooMany,
+    #[error("root bundle: it has no certificates that lead from the signing certificate to a root")]
+    NoRoot,
+}
+
 /// The authority of another controller, checked.
 #[derive(Debug)]
 pub struct Adoption {
@@ -23,7 +35,7 @@ impl Adoption {
     /// of authorities that clients trust; all PEM. `now` is in unix seconds.
     ///
     /// # Errors
-    /// One line that names the file: it cannot be read, the key does not belong to the certificate,
+    /// A file cannot be read, the key does not belong to the certificate,
     /// a certificate is not an authority, the signing certificate is not valid now, or no authority
     /// of the bundle leads from it to a root.
     pub fn read(
@@ -31,12 +43,14 @@ impl Adoption {
         key: &str,
         bundle: &str,
         now: i64,
-    ) -> std::result::Result<Self, String> {
-        let of = |what: &'static str| move |error: Error| format!("{what}: {error}");
+    ) -> std::result::Result<Self, AdoptionError> {
+        let of = |file: &'static str| move |error: Error| AdoptionError::File { file, error };
         let mut chain = Certificate::in_file(signing)
             .map_err(of("signing certificate"))?
             .into_iter();
-        let first = chain.next().ok_or("signing certificate: no PEM block")?;
+        let first = chain
+            .next()
+            .ok_or_else(|| of("signing certificate")(Error::NoPem))?;
         let key = PrivateKey::in_file(key).map_err(of("signing key"))?;
         let signing = KeyedCertificate::new(first, key).map_err(of("signing key"))?;
         let mut authorities: Vec<Certificate> =
@@ -48,14 +62,14 @@ impl Adoption {
                 if ca.may_sign() {
                     Ok(())
                 } else {
-                    Err(format!("{what}: {}", Error::NotACa))
+                    Err(of(what)(Error::NotACa))
                 }
             }
         };
         may_sign("signing certificate")(&certificate)?;
         authorities.iter().try_for_each(may_sign("root bundle"))?;
         if !certificate.valid_at(now) {
-            return Err(format!("signing certificate: {}", Error::Expired));
+            return Err(of("signing certificate")(Error::Expired));
         }
         let mut others: Vec<Certificate> = Vec::new();
         for ca in authorities {
@@ -64,10 +78,9 @@ impl Adoption {
             }
         }
         if others.len() > MAX_BUNDLE {
-            return Err(format!("root bundle: more than {MAX_BUNDLE} certificates"));
+            return Err(AdoptionError::TooMany);
         }
-        let root =
-            root_of(&certificate, &others).map_err(|reason| format!("root bundle: {reason}"))?;
+        let root = root_of(&certificate, &others)?;
         others.retain(|ca| *ca != root);
         Ok(Self {
             signing,
@@ -85,12 +98,12 @@ impl Adoption {
 /// The self-issued authority above a certificate, which may be itself.
 ///
 /// # Errors
-/// There is none. The text names a kind of key or an algorithm that is not supported, if the search
-/// ended at such a signature.
+/// There is none. The error names a kind of key or an algorithm that is not supported, if the
+/// search ended at such a signature.
 fn root_of(
     signing: &Certificate,
     others: &[Certificate],
-) -> std::result::Result<Certificate, String> {
+) -> std::result::Result<Certificate, AdoptionError> {
     let above = |below: &&Certificate| {
         let found = others
             .iter()
@@ -112,9 +125,12 @@ fn root_of(
                 .filter(|error| matches!(error, Error::Unsupported(_)))
         })
     });
-    let missing =
-        || "it has no certificates that lead from the signing certificate to a root".to_owned();
-    Err(unsupported.map_or_else(missing, |error| error.to_string()))
+    Err(
+        unsupported.map_or(AdoptionError::NoRoot, |error| AdoptionError::File {
+            file: "root bundle",
+            error,
+        }),
+    )
 }
 
 impl Material {

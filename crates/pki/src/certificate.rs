@@ -87,7 +87,7 @@ impl Certificate {
             authority: authority(&parsed),
             signs: signs(&parsed),
             for_clients: for_clients(&parsed),
-            judged: judged(&parsed),
+            judged: judge(&parsed),
             der: CertificateDer::from(der.to_vec()),
         })
     }
@@ -350,7 +350,7 @@ fn for_clients(parsed: &X509Certificate<'_>) -> bool {
     }
 }
 
-fn judged(parsed: &X509Certificate<'_>) -> Judged {
+fn judge(parsed: &X509Certificate<'_>) -> Judged {
     if parsed.version() != X509Version::V3 {
         return Judged::Old;
     }

@@ -42,9 +42,9 @@ impl Material {
                 (!root.may_sign() || !root.is_signed_by(&root))
                     .then(|| "the root is not a self-signed authority".to_owned()),
             );
-            below
-                .iter()
-                .for_each(|link| link.check(self.is_adopted(), &mut faults));
+            for link in &below {
+                link.check(self.is_adopted(), &mut faults);
+            }
         }
         faults
     }

@@ -51,7 +51,7 @@ mod unsupported;
 mod validity;
 mod verification;
 
-pub use adoption::Adoption;
+pub use adoption::{Adoption, AdoptionError};
 pub use alternative_names::AlternativeNames;
 pub use authority::Authority;
 pub use certificate::Certificate;

@@ -7,7 +7,7 @@
 use std::mem;
 
 use super::{
-    FilterFault, Limit, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value, Vocabulary,
+    FilterFault, Limit, MAX_SORT, Query, Sort, Symbol, Type, Value, Vocabulary,
     check::{Check, Relation},
     predicate::{Join, Operand, Predicate, SetMembers, Step, Test},
     token::{Lexeme, Lexer, Token, Word},
@@ -226,7 +226,7 @@ impl<'t> Parser<'t> {
             _ => vec![self.literal()?],
         };
         let check = typing::check(operand.kind(), operator, literals)
-            .map_err(|message| self.fault(&first, message))?;
+            .map_err(|mismatch| self.fault(&first, mismatch.0))?;
         Ok(match check {
             // Checked for every member of a set; false for an absent value.
             Check::Contains(needle) if negated => Test::Compare(operand, Check::Lacks(needle)),
@@ -445,36 +445,4 @@ impl<'t> Parser<'t> {
     fn fault(&self, at: &Token, message: String) -> FilterFault {
         FilterFault::at(self.text, at.start, message).of(at.source)
     }
-}
-
-impl Query {
-    /// Parses the `filter` parameter; an empty one matches everything.
-    pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, FilterFault> {
-        if text.is_empty() {
-            return Ok(Query::default());
-        }
-        let mut parser = Parser::new(text, words)?;
-        let query = parser.query()?;
-        parser.end()?;
-        Ok(query)
-    }
-}
-
-/// Parses the `sort` parameter: `name desc, createdAt`. Clients may append `skip` and `limit`; they
-/// are parsed and ignored.
-pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, FilterFault> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    let read = || {
-        let mut parser = Parser::new(text, words)?;
-        let sort = parser.fields()?;
-        parser.page()?;
-        parser.end()?;
-        Ok(sort)
-    };
-    read().map_err(|fault: FilterFault| FilterFault {
-        parameter: Parameter::Sort,
-        ..fault
-    })
 }

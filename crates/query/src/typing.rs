@@ -17,19 +17,24 @@ pub(crate) enum Operator {
     Between,
 }
 
+/// Why an operator cannot be used with the types of its operands.
+pub(crate) struct TypeMismatch(pub(crate) String);
+
 /// Makes the check of an operator and its operands: one operand, two for `between`, at least one
 /// for `in`.
 ///
 /// # Errors
-/// Why the operator cannot be used with these types.
+/// The operator cannot be used with these types.
 pub(crate) fn check(
     left: Type,
     operator: Operator,
     mut operands: Vec<Value<'static>>,
-) -> Result<Check, String> {
+) -> Result<Check, TypeMismatch> {
     let left = match left {
         Type::Given if operands.contains(&Value::Null) => {
-            return Err("every record has this value: it cannot be compared with null".to_owned());
+            return Err(mismatch(
+                "every record has this value: it cannot be compared with null",
+            ));
         }
         Type::Given => Type::Text,
         other => other,
@@ -38,17 +43,17 @@ pub(crate) fn check(
         .iter()
         .find(|operand| !allows(left, operator, operand))
     {
-        return Err(format!(
+        return Err(mismatch(format!(
             "{} cannot be compared by '{operator}' with {}",
             type_name(left),
             literal_name(wrong)
-        ));
+        )));
     }
     if operands
         .windows(2)
         .any(|pair| matches!(pair, [a, b] if a.rank() != b.rank()))
     {
-        return Err("the values must all be of one type".to_owned());
+        return Err(mismatch("the values must all be of one type"));
     }
     if left == Type::Text || matches!(operator, Operator::Contains | Operator::IContains) {
         operands = operands.into_iter().map(written).collect();
@@ -70,8 +75,14 @@ pub(crate) fn check(
             Ok(Check::Contains(Needle::folded(&text)))
         }
         (Operator::Between, Some(from), Some(to)) => Ok(Check::Between(from, to)),
-        _ => Err(format!("'{operator}' has the wrong number of operands")),
+        _ => Err(mismatch(format!(
+            "'{operator}' has the wrong number of operands"
+        ))),
     }
+}
+
+fn mismatch(reason: impl Into<String>) -> TypeMismatch {
+    TypeMismatch(reason.into())
 }
 
 fn allows(left: Type, operator: Operator, right: &Value) -> bool {

@@ -21,7 +21,9 @@ impl CommitFeed {
         let attached = feed.0.clone();
         store.subscribe(Phase::React, move |events| {
             if let Some(on_commit) = attached.get() {
-                events.iter().for_each(on_commit);
+                for event in events {
+                    on_commit(event);
+                }
             }
         });
         feed

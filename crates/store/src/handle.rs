@@ -34,7 +34,8 @@ use model::{
 #[derive(Clone)]
 pub struct Store(Reader, Arc<Author>);
 
-/// A handle that can write can also read.
+/// A handle that can write can also read; a second list of the questions of [`Reader`] here would
+/// only pass them on.
 impl Deref for Store {
     type Target = Reader;
     fn deref(&self) -> &Reader {

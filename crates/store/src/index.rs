@@ -57,9 +57,11 @@ pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     for field in E::FIELDS.iter().filter(|field| field.index != Index::None) {
         let unique = matches!(field.index, Index::Unique | Index::Every);
         match (field.value)(record) {
-            Value::Set(members) => members
-                .iter()
-                .for_each(|member| add(field.name, member.as_bytes(), unique)),
+            Value::Set(members) => {
+                for member in members.iter() {
+                    add(field.name, member.as_bytes(), unique);
+                }
+            }
             Value::Text(text) if !(unique && text.is_empty()) => {
                 add(field.name, text.as_bytes(), unique)
             }
@@ -67,9 +69,9 @@ pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
         }
     }
     for reference in E::REFERENCES {
-        (reference.ids)(record)
-            .into_iter()
-            .for_each(|id| add(reference.field, id.as_bytes(), false));
+        for id in (reference.ids)(record) {
+            add(reference.field, id.as_bytes(), false);
+        }
     }
     found
         .into_iter()
@@ -86,9 +88,9 @@ pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
 /// The code of a kind's field: CRC-32 of both names. A test checks that no two fields share one.
 pub fn code(kind: Kind, field: &str) -> IndexCode {
     let mut sum = crc32fast::Hasher::new();
-    [kind.name, ".", field]
-        .iter()
-        .for_each(|part| sum.update(part.as_bytes()));
+    for part in [kind.name, ".", field] {
+        sum.update(part.as_bytes());
+    }
     sum.finalize().to_be_bytes()
 }
 

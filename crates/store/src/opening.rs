@@ -13,7 +13,6 @@ use redb::StorageBackend;
 
 use super::{
     context::Context,
-    core::StoreCore,
     event::{Event, Phase},
     file::{
         manifest::Manifest,
@@ -24,6 +23,7 @@ use super::{
     list::scan_limit::ScanLimit,
     reader::{Inner, Reader},
     registry::{KindEntry, KindRegistry, table_names},
+    store_core::StoreCore,
     tx::{read::Read, tables::Table, writer},
 };
 use crate::online::Online;
@@ -83,6 +83,7 @@ pub struct OpenStore {
     retry: Duration,
 }
 
+/// The [`Reader`] has all questions; a second list of them here would only pass them on.
 impl Deref for OpenStore {
     type Target = Reader;
     fn deref(&self) -> &Reader {
@@ -199,7 +200,12 @@ impl Store {
         if options.compact {
             open::shorten(&mut opened, path)?;
         }
-        OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)
+        OpenStore::of(
+            forget_manifest(opened, path, &options.clock)?,
+            path,
+            kinds,
+            options,
+        )
     }
 
     /// Like [`Store::open`], after every page of the file was checked and repaired where redb can.
@@ -214,7 +220,12 @@ impl Store {
     ) -> Result<(OpenStore, bool), OpenError> {
         let (opened, whole) = open::verified(path, options.cache_bytes, &table_names(kinds))?;
         Ok((
-            OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)?,
+            OpenStore::of(
+                forget_manifest(opened, path, &options.clock)?,
+                path,
+                kinds,
+                options,
+            )?,
             !whole,
         ))
     }
@@ -277,13 +288,22 @@ impl Store {
     ) -> Result<OpenStore, OpenError> {
         let path = Path::new("the storage backend");
         let opened = open::backend(backend, path, options.cache_bytes, &table_names(kinds))?;
-        OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)
+        OpenStore::of(
+            forget_manifest(opened, path, &options.clock)?,
+            path,
+            kinds,
+            options,
+        )
     }
 }
 
 /// Removes the manifest of a database that is about to be written to, because the manifest would no
 /// longer match the content.
-fn written(opened: OpenedFile, path: &Path, clock: &Clock) -> Result<OpenedFile, OpenError> {
+fn forget_manifest(
+    opened: OpenedFile,
+    path: &Path,
+    clock: &Clock,
+) -> Result<OpenedFile, OpenError> {
     let forgotten = Manifest::forget(&opened.1, clock.now());
     forgotten
         .map_err(|e| OpenError::Damaged {

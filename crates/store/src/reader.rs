@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    core::StoreCore,
     list::scan_limit::{ScanLimit, ScanPermit},
+    store_core::StoreCore,
     tx::{read::Read, writer::Job},
 };
 use crate::online::Online;

@@ -9,8 +9,8 @@ use super::{
     grammar::{Grammar, Operation},
     members::{self, Member, at, default_value, put},
     names::NameLookup,
+    operation_shape::{enrollment_methods, is_named, members_of, segments, takes_several},
     request::{ApiRequest, JSON},
-    tree::{enrollment_methods, is_named, members_of, segments, takes_several},
 };
 use crate::cli::failure::CommandError;
 

@@ -97,17 +97,31 @@ pub fn agent(ca: Option<&str>, patience: Patience) -> Result<Agent, CommandError
         .into())
 }
 
+/// Why a request has no complete answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpsError {
+    /// A part of the request cannot be sent.
+    #[error("{0}")]
+    Request(#[from] ureq::http::Error),
+    /// The controller does not answer.
+    #[error("{0}")]
+    NoAnswer(#[from] ureq::Error),
+    /// The answer is interrupted, or nobody takes it.
+    #[error("{0}")]
+    Interrupted(#[from] std::io::Error),
+}
+
 /// Sends a request and passes the parts of the answer to `take`.
 ///
 /// # Errors
-/// One line: the controller does not answer, or the answer is interrupted.
+/// See [`HttpsError`].
 pub fn ask(
     agent: &Agent,
     url: &str,
     token: &str,
     request: ApiRequest,
     take: &mut dyn FnMut(LocalPart) -> std::io::Result<()>,
-) -> Result<(), String> {
+) -> Result<(), HttpsError> {
     let query = form_urlencoded::Serializer::new(String::new())
         .extend_pairs(&request.query)
         .finish();
@@ -125,7 +139,7 @@ pub fn ask(
         asked = asked.header("content-type", media);
     }
     let body = request.body.map(|(_, text)| text).unwrap_or_default();
-    let asked = asked.body(body).map_err(|error| error.to_string())?;
+    let asked = asked.body(body)?;
     let asked = if request.path == EVENTS {
         agent
             .configure_request(asked)
@@ -135,7 +149,7 @@ pub fn ask(
     } else {
         asked
     };
-    let answer = agent.run(asked).map_err(|error| error.to_string())?;
+    let answer = agent.run(asked)?;
     let header = |name: &str| {
         answer
             .headers()
@@ -150,17 +164,15 @@ pub fn ask(
         media,
         tag,
         warnings,
-    })
-    .map_err(|error| error.to_string())?;
+    })?;
     let mut reader = answer.into_body().into_reader();
     let mut piece = vec![0; PIECE];
     loop {
-        match reader.read(&mut piece).map_err(|error| error.to_string())? {
+        match reader.read(&mut piece)? {
             0 => return Ok(()),
             read => take(LocalPart::Piece(
                 piece.get(..read).unwrap_or_default().to_vec(),
-            ))
-            .map_err(|error| error.to_string())?,
+            ))?,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Members of a body as flags: their names, their values, and the body made from them.
 
+use std::str::FromStr;
+
 use clap::{
     Arg, ArgAction, ArgMatches,
     builder::{
@@ -262,7 +264,7 @@ fn time(text: &str) -> Result<Json, String> {
     if !is_duration {
         return Ok(text.into());
     }
-    let lasts: Span = text.parse()?;
+    let lasts = Span::from_str(text).map_err(|error| error.to_string())?;
     Ok(Clock::system()
         .now()
         .plus(lasts.duration())

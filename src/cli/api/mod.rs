@@ -2,11 +2,12 @@
 //! service web`.
 //!
 //! No code here knows a kind. `grammar.rs` makes the words of an operation from its row in a route
-//! table, `tree.rs` the flags from the description of the operation, `members.rs` the body from the
-//! flags. `names.rs` converts names to ids, and `completion.rs` offers names to shells.
+//! table, `tree.rs` the commands, `arguments.rs` the flags from the description of the operation,
+//! and `members.rs` the body from the flags. `names.rs` converts names to ids, and `completion.rs` offers names to shells.
 //! `transport.rs` sends the request, and `output.rs` prints the answer. Start with `command` and
 //! `act`.
 
+mod arguments;
 mod call;
 mod completion;
 pub mod context;
@@ -14,6 +15,7 @@ pub mod grammar;
 pub mod https;
 mod members;
 mod names;
+mod operation_shape;
 pub mod output;
 mod raw_output;
 pub mod request;
@@ -103,12 +105,14 @@ pub fn act(
         if wants_page {
             let all = everything(&transport, &request)?;
             match format {
-                Some(tree::CONFIGURATION) => print_configurations(&mut names, operation, &all)?,
+                Some(arguments::CONFIGURATION) => {
+                    print_configurations(&mut names, operation, &all)?
+                }
                 _ if !columns.is_empty() => print(&output::chosen_columns(&all, &columns))?,
                 _ => print(&output::text(
                     &all,
                     format.unwrap_or("table"),
-                    &tree::members_of_new(grammar, operation),
+                    &operation_shape::members_of_new(grammar, operation),
                 )?)?,
             }
             continue;
@@ -126,7 +130,9 @@ pub fn act(
                 .good()?
         };
         if !matches.get_flag("quiet") {
-            answer.warnings.iter().for_each(|warning| warn(warning));
+            for warning in &answer.warnings {
+                warn(warning);
+            }
         }
         if is_preview && format.is_none() {
             output::preview(&answer.data())
@@ -134,7 +140,7 @@ pub fn act(
                 .try_for_each(|line| print(line))?;
         } else if !columns.is_empty() {
             print(&output::chosen_columns(&answer.data(), &columns))?;
-        } else if format == Some(tree::CONFIGURATION) {
+        } else if format == Some(arguments::CONFIGURATION) {
             print_configurations(&mut names, operation, &answer.data())?;
         } else {
             print_answer(
@@ -292,7 +298,7 @@ fn print_answer(
         })?;
         return print(token);
     }
-    let order = || tree::members_of_new(grammar, operation);
+    let order = || operation_shape::members_of_new(grammar, operation);
     let is_quiet = matches.get_flag("quiet");
     let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty) && !data.is_array();
     match (format, id) {

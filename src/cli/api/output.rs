@@ -20,11 +20,20 @@ const WIDEST: usize = 48;
 /// The spaces between two columns.
 const GAP: usize = 2;
 
+/// An answer cannot be serialized, which is a defect.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    #[error("{0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
 /// An answer in an output format. A table puts the members in `order` first.
 ///
 /// # Errors
-/// It cannot be serialized, which is a defect.
-pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, String> {
+/// See [`OutputError`].
+pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, OutputError> {
     match format {
         "json" => json(data),
         "yaml" => yaml(data),
@@ -39,16 +48,14 @@ pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, Strin
 /// A value as JSON, in lines. Characters that a terminal obeys or that nobody sees are escaped.
 ///
 /// # Errors
-/// It cannot be serialized, which is a defect.
-pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
-    serde_json::to_string_pretty(value)
-        .map(|text| hidden_text::json(&text))
-        .map_err(|error| error.to_string())
+/// See [`OutputError`].
+pub(crate) fn json(value: &impl Serialize) -> Result<String, OutputError> {
+    Ok(hidden_text::json(&serde_json::to_string_pretty(value)?))
 }
 
 /// A value as YAML, with the same escapes.
-fn yaml(data: &Json) -> Result<String, String> {
-    let text = serde_saphyr::to_string(&marked(data)).map_err(|error| error.to_string())?;
+fn yaml(data: &Json) -> Result<String, OutputError> {
+    let text = serde_saphyr::to_string(&marked(data))?;
     Ok(hidden_text::unmarked(text.trim_end()))
 }
 
@@ -69,13 +76,15 @@ pub(crate) fn without_links(mut data: Json) -> Json {
     match &mut data {
         Json::Object(members) => {
             members.shift_remove("_links");
-            members
-                .values_mut()
-                .for_each(|value| *value = without_links(value.take()));
+            for value in members.values_mut() {
+                *value = without_links(value.take());
+            }
         }
-        Json::Array(list) => list
-            .iter_mut()
-            .for_each(|value| *value = without_links(value.take())),
+        Json::Array(list) => {
+            for value in list {
+                *value = without_links(value.take());
+            }
+        }
         _ => (),
     }
     data

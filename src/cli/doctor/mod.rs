@@ -94,9 +94,12 @@ fn all_findings(config: &Config) -> Vec<DoctorFinding> {
             CONTROLLER,
             format!("it answers beside {}", config.data.display()),
         ),
-        Err(reason) => DoctorFinding::bad(
+        Err(failure) => DoctorFinding::bad(
             CONTROLLER,
-            format!("it answers, and could not check its records: {reason}"),
+            format!(
+                "it answers, and could not check its records: {}",
+                failure.message()
+            ),
             "run this command again",
         ),
     };

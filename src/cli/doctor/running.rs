@@ -25,12 +25,11 @@ pub(crate) fn authorities(controller: &Transport) -> Option<Vec<CertificateDer<'
 ///
 /// # Errors
 /// One line: it does not answer with findings.
-pub(crate) fn findings(controller: &Transport) -> Result<Vec<DoctorFinding>, String> {
-    let answer = get(controller, "/overkeep/v1/doctor", &[("network", "true")])
-        .map_err(|failure| failure.message())?;
-    let mut whole: Json = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+pub(crate) fn findings(controller: &Transport) -> Result<Vec<DoctorFinding>, CommandError> {
+    let answer = get(controller, "/overkeep/v1/doctor", &[("network", "true")])?;
+    let mut whole: Json = serde_json::from_slice(&answer).map_err(CommandError::of)?;
     serde_json::from_value(whole.get_mut("data").map(Json::take).unwrap_or_default())
-        .map_err(|error| error.to_string())
+        .map_err(CommandError::of)
 }
 
 /// The body of a successful answer.

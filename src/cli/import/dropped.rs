@@ -129,7 +129,9 @@ fn below(value: &Json, schemas: &[&Json], path: &str, lost: &mut BTreeSet<String
                 .iter()
                 .filter_map(|schema| schema.get("items"))
                 .collect();
-            items.iter().for_each(|item| below(item, &of, path, lost));
+            for item in items {
+                below(item, &of, path, lost);
+            }
         }
         Json::Object(members) => {
             let described: Vec<&Json> = all

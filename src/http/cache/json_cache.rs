@@ -3,20 +3,20 @@
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
+use model::{
+    entity::{Config, Entity, Id, Record, Service, TypedLookup},
+    error::{Error, Result},
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
+use store::{Cache, CommitNumber, Dependency, DependencyRecorder, OpenStore, Read};
 
-use crate::{
-    entity::{Config, Entity, Id, Record, Service, TypedLookup},
-    error::{Error, Result},
-    http::{
-        answer::Tagged,
-        conditional::entity_tag,
-        envelope::{Detail, detail},
-        list_part::Part,
-    },
-    store::{Cache, CommitNumber, Dependency, DependencyRecorder, OpenStore, Read},
+use crate::http::{
+    answer::Tagged,
+    conditional::entity_tag,
+    envelope::{Detail, detail},
+    list_part::Part,
 };
 
 /// The maximum number of cached services: about 10 MB of typical ones.
@@ -241,15 +241,12 @@ fn key<E: Entity>(id: &str) -> String {
 mod tests {
     use std::sync::Mutex;
 
+    use model::{clock::Timestamp, entity::ConfigType};
+    use policy::change::KINDS;
     use redb::backends::InMemoryBackend;
+    use store::{Options, Phase, Store};
 
     use super::*;
-    use crate::{
-        change::KINDS,
-        clock::Timestamp,
-        entity::ConfigType,
-        store::{Options, Phase, Store},
-    };
 
     fn version(name: &str) -> Record<ConfigType> {
         let spec = ConfigType {

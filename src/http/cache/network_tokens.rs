@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::error::{Error, Result};
 use pki::jwt::Signer;
 use serde::Serialize;
 use uuid::Uuid;
-
-use crate::error::{Error, Result};
 
 /// The audience of the token.
 const AUDIENCE: &str = "openziti-enroller";

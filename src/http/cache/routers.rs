@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::json_cache::CachedJson;
-use crate::{
+use model::{
     entity::{EdgeRouter, Entity, Id, Lookup, Record, TypedLookup, edge_router::Common},
     error::Result,
-    store::{Cache, CommitNumber, Dependency, OpenStore, Read},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Cache, CommitNumber, Dependency, OpenStore, Read};
+
+use super::json_cache::CachedJson;
 
 /// The maximum number of cached routers: about 7 MB of typical ones.
 const ROUTERS: usize = 5_000;

@@ -21,6 +21,7 @@ use actix_web::{
     dev::{AppConfig, Extensions},
     web,
 };
+use policy::authentication::network;
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
@@ -32,12 +33,10 @@ use super::{
 };
 use crate::http::{
     call::Peer,
-    dispatch::{self, Dispatcher, OnlyHead},
+    dispatch::{self, OnlyHead},
+    dispatcher::Dispatcher,
 };
-use crate::{
-    authentication::network,
-    listener::{AcceptedConnection, Shutdown, Stream},
-};
+use crate::listener::{AcceptedConnection, Shutdown, Stream};
 
 /// Bytes that TLS may buffer when the socket does not accept them.
 const TLS_BUFFER: usize = 16 << 10;
@@ -46,7 +45,7 @@ const TLS_BUFFER: usize = 16 << 10;
 #[derive(Clone)]
 pub(crate) struct RestListener {
     pub dispatcher: Arc<Dispatcher>,
-    pub patience: ConnectionLimits,
+    pub limits: ConnectionLimits,
     /// Shared by all connections.
     pub ledger: MemoryLedger,
     pub stopping: Shutdown,
@@ -56,14 +55,14 @@ impl RestListener {
     /// Answers with this dispatcher, with bounds on the bytes held for clients.
     pub(crate) fn new(
         dispatcher: Arc<Dispatcher>,
-        patience: ConnectionLimits,
+        limits: ConnectionLimits,
         bounds: MemoryBounds,
         stopping: Shutdown,
     ) -> Self {
         dispatcher.end_with(stopping.clone());
         Self {
             dispatcher,
-            patience,
+            limits,
             ledger: MemoryLedger::new(bounds),
             stopping,
         }
@@ -137,25 +136,25 @@ pub(crate) fn connection_handlers(
 {
     let RestListener {
         dispatcher,
-        patience,
+        limits,
         ledger,
         stopping,
     } = rest;
     fn_factory(move || {
         let dispatcher = web::Data::from(dispatcher.clone());
-        let http1 = http1(dispatcher.clone(), patience, stopping.clone()).new_service(());
+        let http1 = http1(dispatcher.clone(), limits, stopping.clone()).new_service(());
         let (http2, ledger) = (app(dispatcher).new_service(()), ledger.clone());
         async move {
-            let doors = Rc::new(ConnectionHandlers {
+            let handlers = Rc::new(ConnectionHandlers {
                 http1: http1.await?,
                 http2: Rc::new(http2.await?),
-                patience,
+                limits,
                 ledger,
             });
             Ok(fn_service(move |accepted| {
-                let doors = doors.clone();
+                let handlers = handlers.clone();
                 async move {
-                    doors.enter(accepted).await;
+                    handlers.enter(accepted).await;
                     Ok(())
                 }
             }))
@@ -165,16 +164,16 @@ pub(crate) fn connection_handlers(
 
 fn http1(
     dispatcher: web::Data<Dispatcher>,
-    patience: ConnectionLimits,
+    limits: ConnectionLimits,
     stopping: Shutdown,
 ) -> H1Service<Connection, App, BoxBody, Expectation> {
     HttpService::build()
         .graceful_shutdown_signal(move || {
-            let mut here = stopping.connection();
-            async move { here.ends().await }
+            let mut guard = stopping.connection();
+            async move { guard.ends().await }
         })
-        .keep_alive(patience.keep_alive)
-        .client_request_timeout(patience.head)
+        .keep_alive(limits.keep_alive)
+        .client_request_timeout(limits.head)
         .client_disconnect_timeout(STOP_GRACE)
         // A client that closes its sending side is treated as gone: its requests are cancelled.
         .h1_allow_half_closed(false)
@@ -191,7 +190,7 @@ fn http1(
 struct ConnectionHandlers {
     http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectationService, UpgradeHandler>,
     http2: Rc<AppService>,
-    patience: ConnectionLimits,
+    limits: ConnectionLimits,
     ledger: MemoryLedger,
 }
 
@@ -200,12 +199,12 @@ type ExpectationService = BoxService<Request, Request, Response<BoxBody>>;
 
 impl ConnectionHandlers {
     /// Serves a connection until it ends, in the protocol that its handshake selected.
-    async fn enter(&self, AcceptedConnection { mut stream, here }: AcceptedConnection) {
+    async fn enter(&self, AcceptedConnection { mut stream, guard }: AcceptedConnection) {
         let address = stream.stream.get_ref().0.stream.peer_addr().ok();
         let (account, unread) = (
             self.ledger
                 .open(address.map(|address| network(address.ip()))),
-            self.patience.unread,
+            self.limits.unread,
         );
         prepare(&mut stream, unread);
         let is_multiplexed = stream.stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -215,17 +214,17 @@ impl ConnectionHandlers {
                     peer: peer(&stream),
                     account: account.clone(),
                 };
-                let head = 2 * self.patience.head_bytes;
+                let head = 2 * self.limits.head_bytes;
                 let stream =
-                    Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
-                http2::serve(stream, self.http2.clone(), client, self.patience, here).await;
+                    Guarded::multiplexed(stream, account.clone(), guard.clone(), unread, head);
+                http2::serve(stream, self.http2.clone(), client, self.limits, guard).await;
             } else {
                 let stream = Guarded::plain(
                     stream,
                     account.clone(),
-                    here,
+                    guard,
                     unread,
-                    self.patience.target_bytes,
+                    self.limits.target_bytes,
                 );
                 if let Err(error) = self.http1.call((stream, address)).await {
                     tracing::debug!(%error, "a connection ended");

@@ -73,14 +73,14 @@ impl<T> Guarded<T> {
     pub(crate) fn plain(
         stream: T,
         account: Account,
-        here: ConnectionGuard,
+        connection: ConnectionGuard,
         patience: Duration,
         target: usize,
     ) -> Self {
         Self::new(
             stream,
             account,
-            here,
+            connection,
             patience,
             Guard::Http1(TargetGuard::new(target), Bytes::new()),
         )
@@ -90,14 +90,14 @@ impl<T> Guarded<T> {
     pub(crate) fn multiplexed(
         stream: T,
         account: Account,
-        here: ConnectionGuard,
+        connection: ConnectionGuard,
         patience: Duration,
         head: usize,
     ) -> Self {
         Self::new(
             stream,
             account,
-            here,
+            connection,
             patience,
             Guard::Http2(Heads::new(head)),
         )
@@ -106,13 +106,13 @@ impl<T> Guarded<T> {
     fn new(
         stream: T,
         account: Account,
-        here: ConnectionGuard,
+        connection: ConnectionGuard,
         patience: Duration,
         guard: Guard,
     ) -> Self {
         let pace = WriteTimeout {
             patience,
-            here,
+            connection,
             waiting: None,
         };
         Self {
@@ -197,7 +197,7 @@ fn copy_part(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
 /// The time limit for a client that reads nothing.
 struct WriteTimeout {
     patience: Duration,
-    here: ConnectionGuard,
+    connection: ConnectionGuard,
     waiting: Option<BlockedWrite>,
 }
 
@@ -219,7 +219,7 @@ impl WriteTimeout {
             self.waiting = None;
             return sent;
         }
-        let is_leaving = self.here.has_to_end();
+        let is_leaving = self.connection.has_to_end();
         let waiting = match self.waiting.take() {
             Some(waiting) if waiting.is_leaving == is_leaving => waiting,
             _ => {

@@ -11,7 +11,6 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::{Future, poll_fn},
-    io,
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
@@ -19,14 +18,9 @@ use std::{
     time::Duration,
 };
 
-use actix_http::{
-    BoxedPayloadStream, HttpMessage, Method, Payload, Request, Response, Uri,
-    body::BoxBody,
-    error::PayloadError,
-    header::{HeaderName, HeaderValue},
-};
+use actix_http::{Request, Response, body::BoxBody};
 use actix_service::Service;
-use futures_util::{StreamExt, stream, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use h2::{
     Reason, RecvStream,
     server::{Builder, Connection, SendResponse},
@@ -41,10 +35,10 @@ use super::{
     answer_stream::{Part, send},
     connection_shared::{ConnectionClient, ConnectionShared, RequestInProgress},
     guard::{ConnectionLimits, STOP_GRACE},
+    http2_request::{WINDOW, bytes_of, expects_continue, notified, send_continue, translated},
     memory_ledger::Hold,
     response_body::PART,
 };
-use crate::http::call::Peer;
 use crate::listener::ConnectionGuard;
 
 /// The number of malformed or excess requests that ends a connection, because each of them occupies
@@ -62,8 +56,7 @@ const REQUEST: usize = 16 << 10;
 const BATCH: usize = 8;
 /// The memory of the connection itself. It counts while a request is in progress.
 const OPEN: usize = 48 << 10;
-/// The flow-control windows for request bodies, per request and per connection, in bytes.
-const WINDOW: u32 = 32 << 10;
+/// The flow-control window for the request bodies of a connection, in bytes.
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
@@ -71,8 +64,8 @@ pub(crate) async fn serve<T, S>(
     stream: T,
     service: Rc<S>,
     client: ConnectionClient,
-    patience: ConnectionLimits,
-    mut here: ConnectionGuard,
+    limits: ConnectionLimits,
+    mut guard: ConnectionGuard,
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
@@ -81,20 +74,20 @@ pub(crate) async fn serve<T, S>(
 {
     let mut builder = Builder::new();
     builder
-        .max_concurrent_streams(u32::try_from(patience.streams).unwrap_or(u32::MAX))
-        .max_header_list_size(u32::try_from(2 * patience.head_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(u32::try_from(limits.streams).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(2 * limits.head_bytes).unwrap_or(u32::MAX))
         .max_local_error_reset_streams(Some(REFUSALS))
         .max_send_buffer_size(PART)
         .initial_window_size(WINDOW)
         .initial_connection_window_size(WINDOWS);
     let connection = tokio::select! {
-        begun = timeout(patience.head, builder.handshake(stream)) => begun,
-        () = here.ends() => return,
+        begun = timeout(limits.head, builder.handshake(stream)) => begun,
+        () = guard.ends() => return,
     };
     match connection {
         Ok(Ok(connection)) => {
-            Http2Connection::new(connection, service, client, patience)
-                .run(here)
+            Http2Connection::new(connection, service, client, limits)
+                .run(guard)
                 .await
         }
         Ok(Err(error)) => tracing::debug!(%error, "the HTTP/2 handshake failed"),
@@ -109,7 +102,7 @@ struct Http2Connection<T, S> {
     line: Rc<ConnectionShared>,
     accepted: VecDeque<Accepted>,
     answers: FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>,
-    patience: ConnectionLimits,
+    limits: ConnectionLimits,
     /// Expires when the connection is idle, or, while it ends, when nothing is read.
     rest: Pin<Box<Sleep>>,
     /// The memory of the connection itself, while a request is in progress.
@@ -138,16 +131,16 @@ where
         connection: Connection<T, Part>,
         service: Rc<S>,
         client: ConnectionClient,
-        patience: ConnectionLimits,
+        limits: ConnectionLimits,
     ) -> Self {
         let line = ConnectionShared {
             client,
-            patience: patience.unread,
+            patience: limits.unread,
             working: Cell::new(0),
             moved: Cell::new(Instant::now()),
             cut: RefCell::new(None),
         };
-        let rest = Box::pin(sleep(patience.keep_alive));
+        let rest = Box::pin(sleep(limits.keep_alive));
         let answers = FuturesUnordered::new();
         let line = Rc::new(line);
         let accepted = VecDeque::new();
@@ -157,7 +150,7 @@ where
             line,
             accepted,
             answers,
-            patience,
+            limits,
             rest,
             busy: None,
             paused: None,
@@ -166,8 +159,8 @@ where
         }
     }
 
-    async fn run(mut self, mut here: ConnectionGuard) {
-        let mut ends = pin!(here.ends());
+    async fn run(mut self, mut guard: ConnectionGuard) {
+        let mut ends = pin!(guard.ends());
         let mut has_to_end = false;
         poll_fn(|cx| {
             if !has_to_end && ends.as_mut().poll(cx).is_ready() {
@@ -296,7 +289,7 @@ where
         }
         if is_busy {
             return if self.is_leaving && self.line.working.get() == 0 {
-                self.late(cx, STOP_GRACE.min(self.patience.unread))
+                self.late(cx, STOP_GRACE.min(self.limits.unread))
             } else {
                 Poll::Pending
             };
@@ -304,7 +297,7 @@ where
         if self.busy.take().is_some() {
             self.rest
                 .as_mut()
-                .reset(Instant::now() + self.patience.keep_alive);
+                .reset(Instant::now() + self.limits.keep_alive);
         }
         if self.rest.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
@@ -367,101 +360,4 @@ async fn answer<S>(
     if let Err(error) = send(&line, respond, reply, is_head, hold).await {
         tracing::debug!(%error, "an answer could not be sent completely");
     }
-}
-
-/// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
-fn expects_continue(request: &http::Request<RecvStream>) -> bool {
-    let expected = request.headers().get(http::header::EXPECT);
-    expected.is_some_and(|value| {
-        value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"100-continue")
-    })
-}
-
-/// Resolves when the body is asked for, once.
-async fn notified(awaited: Option<&Notify>) {
-    match awaited {
-        Some(awaited) => awaited.notified().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn send_continue(respond: &mut SendResponse<Part>) {
-    let mut interim = http::Response::new(());
-    *interim.status_mut() = http::StatusCode::CONTINUE;
-    if let Err(error) = respond.send_informational(interim) {
-        tracing::debug!(%error, "100 Continue could not be sent");
-    }
-}
-
-/// The bytes of a request's head.
-fn bytes_of(request: &http::Request<RecvStream>) -> usize {
-    let target = request
-        .uri()
-        .path_and_query()
-        .map_or(0, |target| target.as_str().len());
-    let body = if request.body().is_end_stream() {
-        0
-    } else {
-        WINDOW as usize
-    };
-    request
-        .headers()
-        .iter()
-        .fold(target + body, |sum, (name, value)| {
-            sum + name.as_str().len() + value.len() + 64
-        })
-}
-
-/// Converts the request for the dispatcher. `awaited` is notified when the body is first asked for.
-fn translated(
-    request: http::Request<RecvStream>,
-    peer: &Peer,
-    hold: Arc<Hold>,
-    awaited: Option<Rc<Notify>>,
-) -> Option<Request> {
-    let (parts, body) = request.into_parts();
-    let payload = if body.is_end_stream() {
-        Payload::None
-    } else {
-        Payload::Stream {
-            payload: incoming(body, awaited),
-        }
-    };
-    let mut request = Request::with_payload(payload);
-    let head = request.head_mut();
-    head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
-    head.uri = parts.uri.to_string().parse::<Uri>().ok()?;
-    head.version = actix_http::Version::HTTP_2;
-    for (name, value) in &parts.headers {
-        head.headers.append(
-            HeaderName::from_bytes(name.as_str().as_bytes()).ok()?,
-            HeaderValue::from_bytes(value.as_bytes()).ok()?,
-        );
-    }
-    request.extensions_mut().insert(peer.clone());
-    request.extensions_mut().insert(hold);
-    Some(request)
-}
-
-/// The body of a request as a stream.
-fn incoming(body: RecvStream, awaited: Option<Rc<Notify>>) -> BoxedPayloadStream {
-    Box::pin(stream::unfold(
-        (body, awaited),
-        async |(mut body, mut awaited)| {
-            awaited.take().inspect(|awaited| awaited.notify_one());
-            let part = poll_fn(|cx| body.poll_data(cx)).await?;
-            let taken = part.and_then(|part| {
-                body.flow_control()
-                    .release_capacity(part.len())
-                    .map(|()| part)
-            });
-            Some((
-                taken.map_err(|error| PayloadError::Io(io::Error::other(error))),
-                (body, awaited),
-            ))
-        },
-    ))
 }

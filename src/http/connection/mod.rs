@@ -6,6 +6,7 @@ pub(crate) mod chunked_body;
 pub(crate) mod connection_shared;
 pub(crate) mod guard;
 pub(crate) mod http2;
+mod http2_request;
 pub(crate) mod memory_ledger;
 pub(crate) mod request_heads;
 pub(crate) mod request_target;

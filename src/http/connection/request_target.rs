@@ -101,9 +101,9 @@ impl TargetGuard {
             if matches!(self.at, Position::Line) {
                 self.begin(part, bytes.len() - rest.len(), bytes, &mut encoded);
             } else {
-                encoded
-                    .iter_mut()
-                    .for_each(|encoded| encoded.extend_from_slice(part));
+                if let Some(encoded) = &mut encoded {
+                    encoded.extend_from_slice(part);
+                }
                 self.advance(part);
             }
             rest = behind;

@@ -53,12 +53,16 @@ impl MessageBody for Outgoing {
             match ready!(Pin::new(&mut this.body).poll_next(cx)).transpose()? {
                 Some(next) => this.rest = next,
                 None => {
-                    this.hold.iter().for_each(|hold| hold.took_all());
+                    if let Some(hold) = &this.hold {
+                        hold.took_all();
+                    }
                     return Poll::Ready(None);
                 }
             }
         }
-        this.hold.iter().for_each(|hold| hold.took());
+        if let Some(hold) = &this.hold {
+            hold.took();
+        }
         let part = this.rest.split_to(this.rest.len().min(PART));
         Poll::Ready(Some(Ok(part)))
     }

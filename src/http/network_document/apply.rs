@@ -3,22 +3,19 @@
 use std::collections::BTreeSet;
 
 use data_encoding::HEXLOWER;
+use model::error::{Error, Result};
+use policy::{access::Assertion, change::Change};
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
+use store::Read;
 
 use super::{
     assertion, defaults,
     kind::{DeclaredKind, DeclaredRecord, NAME},
     kinds::{ASSERTIONS, DeclaredKinds},
     names::DeclaredNames,
-};
-use crate::{
-    access::Assertion,
-    change::Change,
-    error::{Error, Result},
-    store::Read,
 };
 
 /// The number of hexadecimal digits of a tag.
@@ -312,10 +309,12 @@ fn in_place(place: &str, error: Error) -> Error {
             field,
             reason,
             value,
+            is_missing,
         } => Error::Invalid {
             field: format!("{place}.{field}"),
             reason,
             value,
+            is_missing,
         },
         Error::Duplicate { field, value } => Error::Duplicate {
             field: format!("{place}.{field}"),

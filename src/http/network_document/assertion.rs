@@ -3,12 +3,13 @@
 //! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or
 //! `*` for all. A name that begins with one of these signs is written with `@` before it.
 
-use super::names::DeclaredNames;
-use crate::{
-    access::{Assertion, Right, Selection},
+use model::{
     entity::{Entity, Identity, Kind, Service},
     error::{Error, Result},
 };
+use policy::access::{Assertion, Right, Selection};
+
+use super::names::DeclaredNames;
 
 const FORMS: [(&str, bool, Right); 4] = [
     (" must dial ", true, Right::Dial),

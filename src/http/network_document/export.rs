@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use model::error::Result;
 use serde_json::{Map, Value as Json};
+use store::Read;
 
 use super::{
     kind::{DeclaredKind, NAME},
     kinds::DeclaredKinds,
     names::DeclaredNames,
 };
-use crate::{error::Result, store::Read};
 
 /// The network in a transaction. It has a list for every kind, even an empty one.
 ///

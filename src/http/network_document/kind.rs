@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use model::{
+    entity::{Entity, Id, IdPath, Index, Kind, Record, TypedLookup},
+    error::{Error, Result},
+};
+use policy::change::{Change, Draft, Lifecycle};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
-
-use crate::{
-    change::{Change, Draft, Lifecycle},
-    entity::{Entity, Id, IdPath, Index, Kind, Record, TypedLookup},
-    error::{Error, Result},
-    store::Read,
-};
+use store::Read;
 
 /// A function that is called with each record.
 pub(crate) type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;

@@ -1,9 +1,9 @@
 //! The kinds of a network document, in the order in which their records can be created.
 
+use model::entity::Kind;
 use serde_json::{Map, Value as Json, json};
 
 use super::{defaults::relax, kind::DeclaredKind};
-use crate::entity::Kind;
 
 /// The member of the document that lists the assertions.
 pub(crate) const ASSERTIONS: &str = "assertions";

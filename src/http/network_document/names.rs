@@ -2,14 +2,14 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use serde_json::{Map, Value as Json};
-
-use super::{kind::DeclaredKind, kinds::DeclaredKinds};
-use crate::{
+use model::{
     entity::{IdPath, Kind},
     error::{Error, Result},
-    store::Read,
 };
+use serde_json::{Map, Value as Json};
+use store::Read;
+
+use super::{kind::DeclaredKind, kinds::DeclaredKinds};
 
 /// Caches the names and ids that it looks up. Records must not be renamed while a `Names` is used.
 pub(crate) struct DeclaredNames<'n> {

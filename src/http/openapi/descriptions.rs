@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use model::error::{Error, Result};
 use serde_json::Value as Json;
 
-use crate::error::{Error, Result};
 use crate::http::gzip::Constant;
 
 /// The OpenAPI document of an interface, built when it is first asked for: a controller that nobody

@@ -10,7 +10,7 @@ use super::{
     prose,
 };
 use crate::http::{
-    envelope::Meta, error::ErrorEnvelope, header::Header, permission::Permission, row::Row,
+    envelope::Meta, error_shape::ErrorEnvelope, header::Header, permission::Permission, row::Row,
 };
 
 const SESSION_SCHEME: &str = "ztSession";
@@ -36,7 +36,9 @@ pub(crate) fn assemble(
         }
     }
     let mut components = schemas.into_components();
-    components.values_mut().for_each(glossary::explain);
+    for schema in components.values_mut() {
+        glossary::explain(schema);
+    }
     components.extend(bodies);
     json!({
         "openapi": "3.1.0",
@@ -263,6 +265,6 @@ fn id(method: &str, path: &str) -> String {
         .split(['/', '-', '{', '}', '.'])
         .filter(|word| !word.is_empty());
     words.fold(method.to_lowercase(), |id, word| {
-        id + &crate::http::body::title(word, "")
+        id + &crate::http::body_schema::title(word, "")
     })
 }

@@ -25,15 +25,15 @@ pub(crate) fn explain(schema: &mut Json) {
         explain(member);
     }
     for keyword in ["items", "additionalProperties"] {
-        object.get_mut(keyword).into_iter().for_each(explain);
+        if let Some(inner) = object.get_mut(keyword) {
+            explain(inner);
+        }
     }
     for keyword in ["oneOf", "anyOf"] {
-        object
-            .get_mut(keyword)
-            .and_then(Json::as_array_mut)
-            .into_iter()
-            .flatten()
-            .for_each(explain);
+        let forms = object.get_mut(keyword).and_then(Json::as_array_mut);
+        for form in forms.into_iter().flatten() {
+            explain(form);
+        }
     }
 }
 

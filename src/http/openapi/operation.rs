@@ -3,11 +3,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use model::{error::Result, schema::Checker};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
 use crate::http::{header::Header, network_document::kind::DeclaredKind};
-use crate::{error::Result, schema::Checker};
 
 /// The query parameter with which a request asks for the rejection of unknown members and
 /// parameters.

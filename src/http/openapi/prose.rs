@@ -1,10 +1,9 @@
 //! The prose of the OpenAPI documents: about an interface, an operation, and the ids in its path.
 
-use crate::{
-    change::KINDS,
-    entity::{Kind, singular},
-    http::{permission::Permission, row::Row},
-};
+use model::entity::{Kind, singular};
+use policy::change::KINDS;
+
+use crate::http::{permission::Permission, row::Row};
 
 /// The introduction of each document.
 pub(crate) const INTRODUCTION: &str = "\

@@ -28,10 +28,13 @@ fn configuration(directory: &TempDir) -> Config {
 /// Runs a command that finds no problem.
 pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>> {
     let told = socket::ask(path, command, &mut |_, _| ())?;
-    Some(told.map(|outcome| match outcome {
-        Outcome::Done(lines) => lines,
-        Outcome::Problems(lines) => panic!("{lines:?}"),
-    }))
+    Some(
+        told.map(|outcome| match outcome {
+            Outcome::Done(lines) => lines,
+            Outcome::Problems(lines) => panic!("{lines:?}"),
+        })
+        .map_err(|failure| failure.to_string()),
+    )
 }
 
 /// The lines of a command that may find problems.

@@ -86,7 +86,9 @@ impl Asked {
             json,
         };
         let (Outcome::Done(lines) | Outcome::Problems(lines)) =
-            socket::ask(&socket::beside(&self.data), &command, &mut |_, _| ()).unwrap()?;
+            socket::ask(&socket::beside(&self.data), &command, &mut |_, _| ())
+                .unwrap()
+                .map_err(|failure| failure.to_string())?;
         Ok(lines.join("\n"))
     }
 

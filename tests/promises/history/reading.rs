@@ -218,7 +218,7 @@ fn history_pages_follow_their_filter() {
     let (directory, rows) = five();
     let store = open(&directory);
     let page = |text: &str, descending: bool, limit: i64, offset: i64| {
-        let query = Query::parse(text, &overkeep::testing::entity::history::HistoryWords).unwrap();
+        let query = Query::parse(text, &model::entity::HistoryWords).unwrap();
         let (found, total) = store
             .read(|tx| {
                 tx.history(

@@ -6,6 +6,7 @@ mod classes;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use model::entity::HistoryWords;
 use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
     change::KINDS,
@@ -13,7 +14,7 @@ use overkeep::testing::{
     config::{Config, Span},
     entity::{
         Action, ApiSession, Author, HistoryClass, HistoryRow, Id, Identity, Record, Service,
-        builtin, history::HistoryWords,
+        builtin,
     },
     store::{HistoryAnchor, Options, Progress, Retention, Store, Tx},
 };

@@ -198,7 +198,7 @@ fn drills_can_be_cancelled_late() {
         });
         controller::drill(&Config::default(), &made, snapshots.path(), &progress)
     });
-    assert_eq!(drilled.unwrap_err(), "the run was cancelled");
+    assert_eq!(drilled.unwrap_err().to_string(), "the run was cancelled");
     assert_eq!(
         fs::read_dir(snapshots.path()).unwrap().count(),
         1,

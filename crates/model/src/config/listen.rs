@@ -10,6 +10,8 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::value::InvalidText;
+
 /// One or more socket addresses of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen(Vec<SocketAddr>);
@@ -20,15 +22,16 @@ impl Listen {
         &self.0
     }
 
-    fn of(addresses: Vec<SocketAddr>) -> Result<Listen, String> {
+    fn of(addresses: Vec<SocketAddr>) -> Result<Listen, InvalidText> {
         let twice = addresses.iter().enumerate().find(|(at, address)| {
             address.port() != 0 && addresses.iter().take(*at).any(|other| other == *address)
         });
         match twice {
             _ if addresses.is_empty() => {
-                Err("the list is empty; at least one ADDRESS:PORT is required".into())
+                let reason = "the list is empty; at least one ADDRESS:PORT is required";
+                Err(InvalidText(reason.into()))
             }
-            Some((_, address)) => Err(format!("{address} is given twice")),
+            Some((_, address)) => Err(InvalidText(format!("{address} is given twice"))),
             None => Ok(Listen(addresses)),
         }
     }
@@ -42,18 +45,13 @@ impl From<SocketAddr> for Listen {
 
 /// Separated by commas, as in flags.
 impl FromStr for Listen {
-    type Err = String;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Listen, String> {
-        let refusal = |part: &str| {
-            format!(
-                "{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"
-            )
-        };
+    fn from_str(text: &str) -> Result<Listen, InvalidText> {
         let addresses = text
             .split(',')
             .map(str::trim)
-            .map(|part| part.parse().map_err(|_| refusal(part)));
+            .map(|part| part.parse().map_err(|_| InvalidText::no_socket(part)));
         Listen::of(addresses.collect::<Result<_, _>>()?)
     }
 }

@@ -40,9 +40,9 @@ impl Span {
 }
 
 impl FromStr for Span {
-    type Err = String;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Span, String> {
+    fn from_str(text: &str) -> Result<Span, InvalidText> {
         let (number, unit) = text.split_at(
             text.find(|c: char| !c.is_ascii_digit())
                 .unwrap_or(text.len()),
@@ -54,9 +54,9 @@ impl FromStr for Span {
             .zip(unit)
             .and_then(|(number, (_, millis))| number.checked_mul(*millis));
         let refusal = || {
-            format!(
+            InvalidText(format!(
                 "{text:?} is not a duration: a whole number and ms, s, m, h or d, such as \"90s\""
-            )
+            ))
         };
         millis
             .map(|millis| Span(Duration::from_millis(millis)))
@@ -110,22 +110,22 @@ impl From<SocketAddr> for Address {
 }
 
 impl FromStr for Address {
-    type Err = String;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<Address, InvalidText> {
         let refusal = || {
-            format!(
+            InvalidText(format!(
                 "{text:?} is not HOST:PORT, such as overlay.example.org:1280 or [2001:db8::1]:1280"
-            )
+            ))
         };
         if let Ok(at) = text.parse::<SocketAddr>() {
             let usable = at.port() != 0 && !at.ip().is_unspecified();
             return if usable {
                 Ok(at.into())
             } else {
-                Err(format!(
+                Err(InvalidText(format!(
                     "{text:?} is not an address that clients can connect to"
-                ))
+                )))
             };
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(refusal)?;
@@ -194,12 +194,12 @@ impl<'de> Deserialize<'de> for Address {
 pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     struct Listen(SocketAddr);
     impl FromStr for Listen {
-        type Err = String;
+        type Err = InvalidText;
 
-        fn from_str(text: &str) -> Result<Listen, String> {
+        fn from_str(text: &str) -> Result<Listen, InvalidText> {
             text.parse()
                 .map(Listen)
-                .map_err(|_| format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"))
+                .map_err(|_| InvalidText::no_socket(text))
         }
     }
     from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData))
@@ -301,7 +301,7 @@ pub(super) fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Addres
 /// Parses a value from a string; holds the text about what is expected for other types.
 struct Text<T>(&'static str, PhantomData<T>);
 
-impl<T: FromStr<Err = String>> Visitor<'_> for Text<T> {
+impl<T: FromStr<Err = InvalidText>> Visitor<'_> for Text<T> {
     type Value = T;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -310,6 +310,19 @@ impl<T: FromStr<Err = String>> Visitor<'_> for Text<T> {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(E::custom)
+    }
+}
+
+/// A text that is not a value of the type; the text says what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidText(pub(super) String);
+
+impl InvalidText {
+    pub(super) fn no_socket(text: &str) -> Self {
+        Self(format!(
+            "{text:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"
+        ))
     }
 }
 

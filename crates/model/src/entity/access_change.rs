@@ -1,7 +1,7 @@
 //! The access that changes gave and took: numbers of pairs (who may use what), and some of them by
 //! name.
 //!
-//! Not here: how it is computed (`access/`).
+//! Not here: how it is computed (`access/` of the crate `policy`).
 
 use query::Value;
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! The kinds: one file per kind with the content of its records, the fields for filters, its
 //! references and its response format.
 //!
-//! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in
-//! `entity_trait.rs`, then `kinds/config.rs`, a short kind. Invariant: the facts of a kind are
+//! Not here: storage, HTTP, and further effects of changes (`change/` of the crate `policy`). Start
+//! at [`Entity`] in `entity_trait.rs`, then `kinds/config.rs`, a short kind. Invariant: the facts of a kind are
 //! defined here and nowhere else.
 
 mod access_change;
@@ -16,6 +16,7 @@ pub mod external_id_claim;
 mod field;
 mod filter_names;
 pub mod history;
+mod history_filter;
 mod hosting;
 pub(crate) mod identity_parts;
 mod identity_state;
@@ -51,6 +52,7 @@ pub use external_id_claim::ExternalIdClaim;
 pub use field::{Field, Index};
 pub use filter_names::{FilterNames, RecordTarget, field_of, filterable, is_id};
 pub use history::{Author, HistoryEntry, HistoryRow};
+pub use history_filter::HistoryWords;
 pub use hosting::Precedence;
 pub use kind::{AnyRecord, Epoch, Kind, SpecEncoding, Stateful, Stored};
 pub use kinds::api_session::{AuthQuery, LoginBasis};

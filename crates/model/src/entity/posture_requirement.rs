@@ -173,24 +173,23 @@ impl PostureRequirement {
     pub fn tidy(&mut self) {
         match self {
             PostureRequirement::Os { operating_systems } => {
-                operating_systems
-                    .iter_mut()
-                    .for_each(|os| sorted(&mut os.versions));
+                for os in operating_systems.iter_mut() {
+                    sorted(&mut os.versions);
+                }
                 keep_last(operating_systems, |os| os.os_type);
                 operating_systems.sort_by_key(|os| os.os_type);
             }
             PostureRequirement::Domain { domains } => sorted(domains),
             PostureRequirement::Mac { mac_addresses } => {
-                mac_addresses
-                    .iter_mut()
-                    .for_each(|address| *address = hexadecimal(address));
+                for address in mac_addresses.iter_mut() {
+                    *address = hexadecimal(address);
+                }
                 sorted(mac_addresses);
             }
             PostureRequirement::Process { process } => {
-                process
-                    .hashes
-                    .iter_mut()
-                    .for_each(|hash| *hash = hash.to_lowercase());
+                for hash in &mut process.hashes {
+                    *hash = hash.to_lowercase();
+                }
                 sorted(&mut process.hashes);
                 process.signer_fingerprint = process.signer_fingerprint.to_lowercase();
             }

@@ -292,12 +292,12 @@ mod tests {
             ),
             ("!1.2.3", &["1.2.4"], &["1.2.3"]),
         ] {
-            within
-                .iter()
-                .for_each(|version| assert!(fits(range, version), "{version} in {range}"));
-            without
-                .iter()
-                .for_each(|version| assert!(!fits(range, version), "{version} not in {range}"));
+            for version in within {
+                assert!(fits(range, version), "{version} in {range}");
+            }
+            for version in without {
+                assert!(!fits(range, version), "{version} not in {range}");
+            }
         }
     }
 
@@ -342,15 +342,15 @@ mod tests {
 
     #[test]
     fn invalid_versions_are_refused() {
-        [
+        for text in [
             "", "newest", ">=", "1", "1.2", "10.0.1.5", "1.2.3 ||", "~1.2.3", "01.2.3", "1.2.3-",
             "é",
-        ]
-        .iter()
-        .for_each(|text| assert_eq!(VersionRange::parse(text), None, "{text}"));
-        ["10.0", "10.0.1.5", "", "x", "1.2.x"]
-            .iter()
-            .for_each(|text| assert_eq!(Version::parse(text), None, "{text}"));
+        ] {
+            assert_eq!(VersionRange::parse(text), None, "{text}");
+        }
+        for text in ["10.0", "10.0.1.5", "", "x", "1.2.x"] {
+            assert_eq!(Version::parse(text), None, "{text}");
+        }
     }
 
     #[test]

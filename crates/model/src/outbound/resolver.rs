@@ -39,10 +39,12 @@ impl Resolver for ChosenByServer {
                 .any(|at| at.ip().to_canonical() == ip.to_canonical())
         };
         let mut admitted = self.empty();
-        found
+        for at in found
             .iter()
             .filter(|at| !is_of_host(at.ip()) || is_there(at.ip()))
-            .for_each(|at| admitted.push(*at));
+        {
+            admitted.push(*at);
+        }
         if admitted.is_empty() {
             return Err(Error::Other(
                 "the address leads to this host or its link, where the server that names it is not"

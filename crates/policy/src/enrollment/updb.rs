@@ -23,7 +23,7 @@ pub(crate) async fn redeem(
         .members()
         .and_then(|members| members.password.as_ref()?.text())
         .filter(|password| !password.is_empty());
-    let given = given.ok_or_else(|| Error::invalid("password", "is required, as a text", ""))?;
+    let given = given.ok_or_else(|| Error::missing("password", "is required, as a text", ""))?;
     let password = context
         .passwords
         .hash_for(context.store, &identity, context.address, given.to_owned())

@@ -33,8 +33,10 @@ use super::{
     overlay::OverlayPages,
 };
 
-/// The offset in the first page of the byte that selects one of two states. A single byte is
-/// written atomically.
+/// The offset in the first page of the byte that selects one of two states, which is private to
+/// redb. A single byte is written atomically. Without it, [`Backend::rejoin`] could not leave the
+/// flushed state selected while it replaces the descriptions of both: redb itself replaces one at a
+/// time, and its interface offers nothing that goes on with a database after a failure.
 const CHOICE: usize = 9;
 
 /// A file, or what a test uses instead of one.
@@ -107,10 +109,9 @@ impl Backend {
         // does.
         drop(self.storage.write(0, &head));
         // Whether unflushed writes are on disk is unknown.
-        state
-            .written
-            .iter()
-            .for_each(|(offset, size)| self.checksums.forget(*offset, *size));
+        for (offset, size) in &state.written {
+            self.checksums.forget(*offset, *size);
+        }
         let mut memory = OverlayPages::none(self.storage.len()?);
         memory.write(&self.source(), 0, &head)?;
         state.head = head;

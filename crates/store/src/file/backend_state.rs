@@ -75,8 +75,7 @@ pub(super) fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
     let behind = |at: u64| usize::try_from(start - at).unwrap_or(usize::MAX);
     let source = bytes.get(behind(from)..).unwrap_or_default();
     let target = out.get_mut(behind(to)..).unwrap_or_default();
-    target
-        .iter_mut()
-        .zip(source)
-        .for_each(|(to, from)| *to = *from);
+    for (to, from) in target.iter_mut().zip(source) {
+        *to = *from;
+    }
 }

@@ -40,9 +40,9 @@ impl Checksums {
     pub(crate) fn forget(&self, offset: u64, length: usize) {
         let end = (offset + length as u64).div_ceil(BLOCK);
         let checksums = self.read();
-        (offset / BLOCK..end)
-            .filter_map(|block| checksums.get(index(block)))
-            .for_each(|known| known.store(UNKNOWN, Relaxed));
+        for known in (offset / BLOCK..end).filter_map(|block| checksums.get(index(block))) {
+            known.store(UNKNOWN, Relaxed);
+        }
     }
 
     /// Records that the file was cut to this length.

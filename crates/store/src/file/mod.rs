@@ -5,6 +5,7 @@ pub(crate) mod backend;
 mod backend_state;
 pub(crate) mod checksum;
 pub(crate) mod manifest;
+pub(crate) mod names;
 pub(crate) mod open;
 pub(crate) mod open_error;
 pub(crate) mod overlay;

@@ -7,7 +7,7 @@ use std::{
     fs::{File, Metadata, OpenOptions, Permissions, TryLockError},
     io::{self, Read as _},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
@@ -18,9 +18,10 @@ use redb::{
 
 use super::{
     backend::{Backend, BackendHandle},
+    names::{directory, reserve, sync_directory, unnamed},
     open_error::OpenError,
     overlay::Overlay,
-    private_file::{clear, create_private, is_named, is_one, lock_open},
+    private_file::{is_named, is_one, lock_open},
 };
 
 /// The file format that this release writes: the layout of tables and keys. A release opens files
@@ -245,25 +246,6 @@ fn verify(database: &mut Database, path: &Path) -> Result<bool, OpenError> {
         .map_err(|e| failed(path, e))
 }
 
-/// The path of a file with a suffix appended to its name.
-pub fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let mut path = file.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
-}
-
-/// The directory of a file.
-fn directory(file: &Path) -> &Path {
-    file.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-}
-
-/// Makes the name of a file durable, by a flush of its directory.
-pub fn sync_directory(file: &Path) -> io::Result<()> {
-    File::open(directory(file))?.sync_all()
-}
-
 /// Opens a file that begins like a redb file. An empty file is rejected: its content was lost.
 fn ours(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
     let (file, mut magic) = (regular(path, how)?, Vec::new());
@@ -286,77 +268,6 @@ fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
         return Err(OpenError::NotOurs(path.into()));
     }
     how.open(path).map_err(|reason| io_error(path, reason))
-}
-
-/// The path under which a new file is prepared.
-fn unnamed(path: &Path) -> PathBuf {
-    beside(path, ".new")
-}
-
-/// Creates the file in which a new data file is prepared, and locks it as long as the result lives.
-/// A file that another start left incomplete is removed; a file that another process is preparing
-/// is not.
-fn reserve(path: &Path) -> Result<File, OpenError> {
-    let refused = |reason| OpenError::Directory {
-        directory: directory(path).into(),
-        reason,
-    };
-    clear(&unnamed(path)).map_err(|error| {
-        if let OpenError::Locked(_) = error {
-            OpenError::Locked(path.into())
-        } else {
-            error
-        }
-    })?;
-    let file = create_private(&unnamed(path)).map_err(refused)?;
-    lock_open(&file, path)?;
-    if !is_named(&unnamed(path), &file.metadata().map_err(refused)?) {
-        return Err(OpenError::Locked(path.into()));
-    }
-    if path.exists() {
-        // Another process was faster: its file is complete, this one is still empty.
-        drop(std::fs::remove_file(unnamed(path)));
-        return Err(OpenError::Locked(path.into()));
-    }
-    Ok(file)
-}
-
-/// The name of a data file that does not exist. As long as this lives, no other process of this
-/// program creates the file.
-pub struct ReservedName {
-    path: PathBuf,
-    /// Holds the lock.
-    _unnamed: File,
-}
-
-impl ReservedName {
-    /// Reserves a name, as [`reserve`].
-    ///
-    /// # Errors
-    /// The file exists, or another process prepares it.
-    pub fn take(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self {
-            path: path.into(),
-            _unnamed: reserve(path)?,
-        })
-    }
-
-    /// Gives the name to a complete file in the same directory.
-    ///
-    /// # Errors
-    /// Another program has created a file with this name, or the file cannot be renamed.
-    pub fn give_to(self, complete: &Path) -> io::Result<()> {
-        // A hard link, unlike a rename, never replaces a file.
-        std::fs::hard_link(complete, &self.path)?;
-        std::fs::remove_file(complete)?;
-        sync_directory(&self.path)
-    }
-}
-
-impl Drop for ReservedName {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(unnamed(&self.path)));
-    }
 }
 
 /// Creates the file at a path that must not exist, and returns its metadata.
@@ -494,30 +405,5 @@ fn io_error(path: &Path, reason: io::Error) -> OpenError {
     OpenError::Io {
         path: path.into(),
         reason,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn reserved_names_replace_no_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let [path, complete] = ["data", "complete"].map(|name| directory.path().join(name));
-        let reserved = ReservedName::take(&path).unwrap();
-        fs::write(&complete, "imported").unwrap();
-        fs::write(&path, "of another program").unwrap();
-        assert!(reserved.give_to(&complete).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "of another program");
-        fs::remove_file(&path).unwrap();
-        ReservedName::take(&path)
-            .unwrap()
-            .give_to(&complete)
-            .unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "imported");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -131,9 +131,9 @@ impl OverlayPages {
             self.of_file = self.of_file.min(length);
             self.changed.retain(|block, _| block * BLOCK < length);
             if let Some(last) = self.changed.get_mut(&(length / BLOCK)) {
-                last.iter_mut()
-                    .skip((length % BLOCK) as usize)
-                    .for_each(|byte| *byte = 0);
+                for byte in last.iter_mut().skip((length % BLOCK) as usize) {
+                    *byte = 0;
+                }
             }
         }
         self.length = length;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::core::StoreCore;
+use crate::store_core::StoreCore;
 use model::{clock::Timestamp, error::Error};
 
 /// The progress of the recovery from a failure, if there is one.

@@ -20,6 +20,7 @@ use redb::{
 
 use super::{
     manifest::{Manifest, Sum, is_unopened_snapshot, tables},
+    names,
     open::{self, FORMAT, META},
     open_error::OpenError,
     private_file::{clear, is_named, is_one, lock},
@@ -267,7 +268,7 @@ struct Unfinished {
 impl Unfinished {
     /// Creates the file. Removes what an earlier attempt left, unless another process is using it.
     fn make(to: &Path, tables: &[String]) -> Result<(Self, Database), OpenError> {
-        let path = open::beside(to, ".unfinished");
+        let path = names::beside(to, ".unfinished");
         clear(&path)?;
         let ((_, database), which) = open::create(&path, CACHE, tables)?;
         Ok((Self { path, which }, database))
@@ -294,7 +295,7 @@ impl Unfinished {
         }
         file.sync_all()
             .and_then(|()| std::fs::rename(&self.path, to))
-            .and_then(|()| open::sync_directory(to))
+            .and_then(|()| names::sync_directory(to))
             .map_err(failed)
     }
 }

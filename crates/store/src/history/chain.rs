@@ -168,10 +168,9 @@ impl ChainPosition {
             sequence: self.sequence,
             ..ChainLink::default()
         };
-        link.hash
-            .iter_mut()
-            .zip(self.hash)
-            .for_each(|(part, byte)| *part = byte);
+        for (part, byte) in link.hash.iter_mut().zip(self.hash) {
+            *part = byte;
+        }
         link
     }
 

@@ -155,9 +155,9 @@ impl<'i> Inspection<'i> {
                 } else {
                     Remedy::None
                 };
-                row.fault
-                    .into_iter()
-                    .for_each(|fault| self.add_fault(remedy.clone(), fault));
+                if let Some(fault) = row.fault {
+                    self.add_fault(remedy, fault);
+                }
                 step(self, row.key)
             })?;
             return Ok(stopped);
@@ -223,8 +223,9 @@ impl<'i> Inspection<'i> {
                 return Ok(());
             }
         };
-        flaw.into_iter()
-            .for_each(|flaw| self.add_fault(Remedy::None, format!("the {kind} {id} {flaw}")));
+        if let Some(flaw) = flaw {
+            self.add_fault(Remedy::None, format!("the {kind} {id} {flaw}"));
+        }
         for own in &entries {
             let present = self.read.bytes(Table::Index, &own.key)?.as_ref() == Some(&own.row);
             match holder(self.read, entry, place, id, own)? {

@@ -170,11 +170,14 @@ impl Found {
     fn page(self) -> Ids {
         self.ordered.unwrap_or_else(|| {
             let mut ids = Ids::default();
-            self.lowest
+            for id in self
+                .lowest
                 .into_sorted_vec()
                 .iter()
                 .skip(self.window.offset)
-                .for_each(|id| ids.push(id));
+            {
+                ids.push(id);
+            }
             ids
         })
     }

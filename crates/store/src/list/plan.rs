@@ -162,10 +162,10 @@ impl<E: Entity> ListPlan<E> {
         let mut keys: Vec<SortKey> = records.iter().filter_map(key).collect();
         keys.sort();
         let mut ids = Ids::default();
-        keys.iter()
-            .skip(self.window.offset)
-            .take(self.window.limit.unwrap_or(usize::MAX))
-            .for_each(|key| ids.push(&key.id));
+        let most = self.window.limit.unwrap_or(usize::MAX);
+        for key in keys.iter().skip(self.window.offset).take(most) {
+            ids.push(&key.id);
+        }
         (ids, keys.len() as u64)
     }
 
@@ -281,11 +281,9 @@ impl<E: Entity> ListPlan<E> {
             Ok(())
         })?;
         let mut ids = Ids::default();
-        first
-            .into_sorted_vec()
-            .iter()
-            .skip(self.window.offset)
-            .for_each(|key| ids.push(&key.id));
+        for key in first.into_sorted_vec().iter().skip(self.window.offset) {
+            ids.push(&key.id);
+        }
         Ok((ids, total))
     }
 }

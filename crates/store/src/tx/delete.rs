@@ -133,9 +133,11 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
                     0
                 };
                 match tx.few_ids(entry.kind, edge.field, &node.1, limit)? {
-                    Some(few) => few
-                        .into_iter()
-                        .for_each(|id| plan.add_deletion((place, id))),
+                    Some(few) => {
+                        for id in few {
+                            plan.add_deletion((place, id));
+                        }
+                    }
                     None => plan.tombstones.push((place, edge.field, node.1.clone())),
                 }
                 continue;

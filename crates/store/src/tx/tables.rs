@@ -1,6 +1,6 @@
 //! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and
 //! integrity checks use rows and never redb itself. Besides this file, redb is used by the files in
-//! `file/` and by `opening.rs`, `core.rs` and `tx/writer.rs`, which open, copy and commit.
+//! `file/` and by `opening.rs`, `store_core.rs` and `tx/writer.rs`, which open, copy and commit.
 //!
 //! All jobs of a group share one redb transaction, so that the group costs one commit and no reader
 //! sees a part of it. A job that fails is rolled back row by row from the log of [`Writing`]. If

@@ -46,6 +46,7 @@ pub struct Tx<'t> {
     pub(crate) first_row: Cell<Option<u64>>,
 }
 
+/// A transaction is asked like any other view of the store, by functions that take a [`Read`].
 impl<'t> Deref for Tx<'t> {
     type Target = Read<'t>;
     fn deref(&self) -> &Read<'t> {

@@ -21,7 +21,7 @@ use redb::{Durability, WriteTransaction};
 
 use super::tables::{RowsMut, Writing, broken};
 use crate::{
-    core::StoreCore, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx,
+    event::Event, file::recovery::Recovery, refusal::panicked, store_core::StoreCore, tx::write::Tx,
 };
 use model::{
     entity::Author,
@@ -145,10 +145,11 @@ impl Group<'_> {
             self.core.metrics.failures.inc();
         }
         match &committed {
-            Ok(()) => self
-                .events
-                .iter()
-                .for_each(|events| self.core.publish(events)),
+            Ok(()) => {
+                for events in &self.events {
+                    self.core.publish(events);
+                }
+            }
             Err(e) => self
                 .answers
                 .extend(first.map(|job| (job.run)(Err(e.clone())).answer)),

@@ -242,9 +242,9 @@ impl Frame {
         let length = places.iter().map(Range::len).sum::<usize>();
         let mut bytes = BytesMut::with_capacity(HEAD + length + self.body().len());
         bytes.extend_from_slice(self.bytes.get(..HEAD).unwrap_or_default());
-        places.into_iter().for_each(|place| {
-            bytes.extend_from_slice(self.section().get(place).unwrap_or_default())
-        });
+        for place in places {
+            bytes.extend_from_slice(self.section().get(place).unwrap_or_default());
+        }
         bytes.extend_from_slice(self.body());
         self.bytes = bytes;
         self.set_headers(length);

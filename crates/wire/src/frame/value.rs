@@ -126,7 +126,9 @@ fn counted<T>(entries: &[T], put: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
         .unwrap_or(u32::MAX)
         .to_le_bytes()
         .to_vec();
-    entries.iter().for_each(|entry| put(entry, &mut bytes));
+    for entry in entries {
+        put(entry, &mut bytes);
+    }
     bytes
 }
 

@@ -1,23 +1,23 @@
 //! Edge routers as shown to users of services.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::service::visible;
-use crate::{
-    access,
+use model::{
     entity::{
         EdgeRouter, Entity, FilterNames, Id, Identity, Service, TypedLookup, edge_router::Common,
     },
     error::{Error, Result},
-    http::{
-        call::Call,
-        envelope::Detail,
-        extractor::{Headers, Query},
-        list_body::{ObjectWithList, StreamedList, listed},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use policy::access;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Read, Scope};
+
+use super::service::visible;
+use crate::http::{
+    call::Call,
+    envelope::Detail,
+    extractor::{Headers, Query},
+    list_body::{ObjectWithList, StreamedList, listed},
+    listing::Listing,
 };
 
 /// The filterable names of a router.

@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
+use model::error::{Error, Refusal, Result};
+use policy::enrollment::{self, EnrollmentRequest, Issued, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
-use crate::{
-    enrollment::{self, EnrollmentRequest, Issued, Request},
-    error::{Error, Refusal, Result},
-    http::{
-        answer::{Answer, Data, Reply},
-        body::{self, Incoming},
-        call::Call,
-        extractor::{Extractor, Query},
-        media_type::{essence, not_taken},
-        openapi::operation::{BodyShape, JSON, Operation, Schemas},
-        unknown_members::{report, unknown},
-    },
+use crate::http::{
+    answer::{Answer, Data, Reply},
+    body::{self, Incoming},
+    call::Call,
+    extractor::{Extractor, Query},
+    media_type::{essence, not_taken},
+    openapi::operation::{BodyShape, JSON, Operation, Schemas},
+    unknown_members::{report, unknown},
 };
 
 /// The media types of enrollment bodies.

@@ -1,15 +1,13 @@
 //! Public operations before an enrollment: they prove that this controller holds the key that signs
 //! its tokens.
 
+use model::error::{Error, Result};
 use pki::PublicJwk;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{
-    error::{Error, Result},
-    http::{answer::BareJson, call::Call, extractor::Body},
-};
+use crate::http::{answer::BareJson, call::Call, extractor::Body};
 
 /// The text that is put before a nonce, so that both are signed together. Tokens are signed with
 /// the same key, but contain no blanks: therefore the signed text can never be taken for a token.

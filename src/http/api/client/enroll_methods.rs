@@ -1,19 +1,19 @@
 //! The paths below /enroll: one per enrollment method, each with its own body, and the renewal of
 //! router certificates.
 
+use model::{
+    entity::enrollment::Method,
+    error::{Error, Refusal, Result},
+};
+use policy::enrollment::{self, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::enroll::well_formed;
-use crate::{
-    enrollment::{self, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request},
-    entity::enrollment::Method,
-    error::{Error, Refusal, Result},
-    http::{
-        answer::{Data, NoData},
-        call::Call,
-        extractor::{Body, Query},
-    },
+use crate::http::{
+    answer::{Data, NoData},
+    call::Call,
+    extractor::{Body, Query},
 };
 
 /// A token, and a certificate request if the method needs one.

@@ -1,19 +1,19 @@
 //! External JWT signers as shown before a login.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     entity::{ExternalJwtSigner, FilterNames, Record, external_jwt_signer::TargetToken},
     error::Result,
-    http::{
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::{StreamedList, listed_with},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Read, Scope};
+
+use crate::http::{
+    call::Call,
+    envelope::Detail,
+    extractor::Query,
+    list_body::{StreamedList, listed_with},
+    listing::Listing,
 };
 
 /// What a client needs to obtain a token.
@@ -79,7 +79,7 @@ fn render(record: &Record<ExternalJwtSigner>) -> Detail<View> {
         target_token,
     };
     Detail {
-        tags: crate::entity::Tags::default(),
+        tags: model::entity::Tags::default(),
         ..Detail::new(record, view)
     }
 }

@@ -12,8 +12,9 @@ mod session;
 mod session_certificate;
 mod terminator;
 
+use model::entity::Service;
+
 use super::common;
-use crate::entity::Service;
 use crate::http::{
     permission::Permission::*,
     route::{CONTRACT, Routes},

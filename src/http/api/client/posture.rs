@@ -1,29 +1,31 @@
 //! Answers of endpoints to posture checks.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::service::visible;
-use crate::{
+use model::{
+    entity::{Id, PolicyType, Record, Service, ServicePolicy, TypedLookup},
+    error::{Error, FailedCheck, Result},
+};
+use policy::{
     access::Right,
     authentication::Caller,
     change::Change,
-    entity::{Id, PolicyType, Record, Service, ServicePolicy, TypedLookup},
-    error::{Error, FailedCheck, Result},
-    http::{
-        body::{self, Incoming},
-        call::Call,
-        envelope::Pagination,
-        extractor::{Body, Extractor},
-        list_body::{ObjectWithList, joined},
-        list_part::Part,
-        openapi::operation::{Operation, Schemas},
-    },
     posture::{
         self, EvaluatedCheck, Evidence, FailedRequest, PolicyFailure, Response,
         ServiceAwaitingCode, ServicePermission, Trigger,
     },
-    store::{Ids, Read},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Ids, Read};
+
+use super::service::visible;
+use crate::http::{
+    body::{self, Incoming},
+    call::Call,
+    envelope::Pagination,
+    extractor::{Body, Extractor},
+    list_body::{ObjectWithList, joined},
+    list_part::Part,
+    openapi::operation::{Operation, Schemas},
 };
 
 /// Several answers, which are stored all or not at all. Errors name members as for a single answer.
@@ -52,6 +54,7 @@ fn alone(error: Error) -> Error {
             field,
             reason,
             value,
+            is_missing,
         } => {
             let member = field
                 .split_once('.')
@@ -61,6 +64,7 @@ fn alone(error: Error) -> Error {
                 field: member.unwrap_or(&field).to_owned(),
                 reason,
                 value,
+                is_missing,
             }
         }
         Error::Several(errors) => Error::Several(errors.into_iter().map(alone).collect()),

@@ -1,26 +1,26 @@
 //! The rows of services in the client interface. Which services a list shows is in
 //! `service_list.rs`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::service_list::{self, ServiceListRequest};
-use crate::{
-    authentication::Caller,
+use model::{
     clock::Timestamp,
     entity::{Entity, FilterNames, Id, Record, Service, TypedLookup, missing},
     error::Result,
-    http::{
-        answer::{Data, Tagged},
-        api::common::service::{ServiceDetail, ViewPlan, Viewer},
-        call::Call,
-        conditional::entity_tag,
-        crud::RoleFilter,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
-    store::Read,
+};
+use policy::authentication::Caller;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::Read;
+
+use super::service_list::{self, ServiceListRequest};
+use crate::http::{
+    answer::{Data, Tagged},
+    api::common::service::{ServiceDetail, ViewPlan, Viewer},
+    call::Call,
+    conditional::entity_tag,
+    crud::RoleFilter,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// The parameters of a list of services.
@@ -96,7 +96,7 @@ pub(crate) fn visible(
             .ask(|engine| engine.may(identity, id.as_str(), right))
     };
     let seen = caller.is_admin()
-        || [crate::access::Right::Dial, crate::access::Right::Bind]
+        || [policy::access::Right::Dial, policy::access::Right::Bind]
             .into_iter()
             .any(may);
     if seen {

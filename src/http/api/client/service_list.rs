@@ -4,20 +4,21 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{
-    access::{Access, PolicyEntityKind},
+use model::{
     entity::{FilterNames, Identity, Record, Service, filterable},
     error::{Error, Result},
-    http::{
-        api::common::service::{ViewPlan, Viewer},
-        call::Call,
-        crud::RoleFilter,
-        envelope::Pagination,
-        list_body::{StreamedList, joined, joined_here},
-        list_part::Part,
-        listing::Listing,
-    },
-    store::{Ids, ListPlan, Read, Scope},
+};
+use policy::access::{Access, PolicyEntityKind};
+use store::{Ids, ListPlan, Read, Scope};
+
+use crate::http::{
+    api::common::service::{ViewPlan, Viewer},
+    call::Call,
+    crud::RoleFilter,
+    envelope::Pagination,
+    list_body::{StreamedList, joined, joined_here},
+    list_part::Part,
+    listing::Listing,
 };
 
 /// A request for a list of services.
@@ -46,7 +47,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
         call.evidence()?,
     );
     let planned = Arc::new(OnceLock::new());
-    let (texts, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
+    let (json_cache, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
     // Otherwise all services of an identity are listed in memory, which takes long without reading
     // rows.
     let is_quick = wanted.as_identity.is_none()
@@ -89,7 +90,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
         Ok(page)
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| match plan.get() {
-        Some(view) => Viewer::new(tx, &engine, view).write(&texts, at, part),
+        Some(view) => Viewer::new(tx, &engine, view).write(&json_cache, at, part),
         None => Err(Error::Internal(
             "a list is written before its records are found".into(),
         )),

@@ -1,21 +1,23 @@
 //! POST /sessions: a session for the right to dial or bind a service.
 
+use model::{
+    entity::{Amount, Id, PolicyType, Record, Service, Session, Tags, TypedLookup},
+    error::{Error, Refusal, Result},
+};
+use policy::{
+    authentication::session_tokens,
+    change::{Change, Lifecycle},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::posture::allowed;
-use crate::{
-    authentication::session_tokens,
-    change::{Change, Lifecycle},
-    entity::{Amount, Id, PolicyType, Record, Service, Session, Tags, TypedLookup},
-    error::{Error, Refusal, Result},
-    http::{
-        answer::CreatedData,
-        api::common::session::{SessionViewer, View},
-        call::Call,
-        envelope::Detail,
-        extractor::Body,
-    },
+use crate::http::{
+    answer::CreatedData,
+    api::common::session::{SessionViewer, View},
+    call::Call,
+    envelope::Detail,
+    extractor::Body,
 };
 
 /// A request for a session.

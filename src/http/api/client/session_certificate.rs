@@ -1,27 +1,29 @@
 //! Session certificates: a caller gets certificates for its own keys, valid as long as the session,
 //! and sees those of its session.
 
-use pki::Csr;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    change::{Change, session_certificate},
-    enrollment::unissued,
+use model::{
     entity::{
         ApiSession, Entity, FilterNames, Id, Record, SessionCertificate, TypedLookup, missing,
     },
     error::{Error, Refusal, Result},
-    http::{
-        answer::{CreatedData, NoData, Tagged},
-        call::Call,
-        conditional::entity_tag,
-        envelope::{Detail, Location, detail as seen},
-        extractor::{Body, IfMatch, Query},
-        list_body::{StreamedList, listed},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use pki::Csr;
+use policy::{
+    change::{Change, session_certificate},
+    enrollment::unissued,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Read, Scope};
+
+use crate::http::{
+    answer::{CreatedData, NoData, Tagged},
+    call::Call,
+    conditional::entity_tag,
+    envelope::{Detail, Location, detail as seen},
+    extractor::{Body, IfMatch, Query},
+    list_body::{StreamedList, listed},
+    listing::Listing,
 };
 
 type ShownCertificate = Detail<<SessionCertificate as Entity>::View>;

@@ -1,20 +1,20 @@
 //! Terminators as shown to users of their service.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::service::visible;
-use crate::{
+use model::{
     entity::{EntityRef, FilterNames, Id, Record, Service, Terminator, TypedLookup},
     error::Result,
-    http::{
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::{StreamedList, listed},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Read, Scope};
+
+use super::service::visible;
+use crate::http::{
+    call::Call,
+    envelope::Detail,
+    extractor::Query,
+    list_body::{StreamedList, listed},
+    listing::Listing,
 };
 
 /// A terminator as shown to users of its service.

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use model::{
+    entity::{Amount, Authenticator, EnvInfo, SdkInfo},
+    error::{Error, Result},
+};
+use policy::authentication::{
+    Caller, RejectedCaller, Requester,
+    login::{self, ClientInfo, Principal},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::current_session::{SessionDetail, current};
-use crate::{
-    authentication::{
-        Caller, RejectedCaller, Requester,
-        login::{self, ClientInfo, Principal},
-    },
-    entity::{Amount, Authenticator, EnvInfo, SdkInfo},
-    error::{Error, Result},
-    http::{
-        answer::NewSessionAnswer,
-        call::Call,
-        extractor::{OptionalBody, Query},
-    },
+use crate::http::{
+    answer::NewSessionAnswer,
+    call::Call,
+    extractor::{OptionalBody, Query},
 };
 
 /// The authentication method: user name and password in the body, the client certificate of the
@@ -82,7 +82,7 @@ pub(crate) async fn authenticate(
         config_types: std::mem::take(&mut body.config_types),
         address: call.peer.shown().unwrap_or_default(),
     };
-    let caller = match opened(&call, method, &body, client_info).await {
+    let caller = match open_session(&call, method, &body, client_info).await {
         Err(Error::InvalidAuth) => {
             let (identity, address) = (claimed(&call, method, &body)?, call.peer.shown());
             let refused = RejectedCaller {
@@ -123,13 +123,13 @@ pub(crate) async fn login_answer(
 }
 
 /// Checks the credential and opens a session.
-async fn opened(
+async fn open_session(
     call: &Call,
     method: AuthMethod,
     body: &Authenticate,
     client_info: ClientInfo,
 ) -> Result<Caller> {
-    let principal = judged(call, method, body).await?;
+    let principal = check_credential(call, method, body).await?;
     let place = call.sessions.admit(&principal.identity)?;
     let has_certificate = principal.certificate.is_some();
     let caller = login::open(&call.changes, principal, client_info, place).await?;
@@ -141,7 +141,11 @@ async fn opened(
 }
 
 /// Checks the credential.
-async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Principal> {
+async fn check_credential(
+    call: &Call,
+    method: AuthMethod,
+    body: &Authenticate,
+) -> Result<Principal> {
     match method {
         AuthMethod::Password => {
             let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());

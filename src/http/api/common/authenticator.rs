@@ -1,31 +1,33 @@
 //! The caller's own credentials: listing, password changes with the current password, and renewal
 //! of certificates.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::{
+use model::{
+    entity::{
+        Amount, Authenticator, Credential, Entity, FilterNames, HalLinks, Id, Record, Tags,
+        TypedLookup, missing,
+    },
+    error::{Error, Refusal, Result},
+};
+use policy::{
     authentication::{Requester, login},
     change::{
         Change,
         authenticator::{self, PasswordEdit},
     },
     enrollment::extension::{self, CertificateOwner, Extended},
-    entity::{
-        Amount, Authenticator, Credential, Entity, FilterNames, HalLinks, Id, Record, Tags,
-        TypedLookup, missing,
-    },
-    error::{Error, Refusal, Result},
-    http::{
-        answer::{Data, NoData, Tagged},
-        call::Call,
-        conditional::entity_tag,
-        envelope::Detail,
-        extractor::{Body, IfMatch, Query},
-        list_body::{StreamedList, listed},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use store::{Read, Scope};
+
+use crate::http::{
+    answer::{Data, NoData, Tagged},
+    call::Call,
+    conditional::entity_tag,
+    envelope::Detail,
+    extractor::{Body, IfMatch, Query},
+    list_body::{StreamedList, listed},
+    listing::Listing,
 };
 
 /// A credential as shown to its owner.

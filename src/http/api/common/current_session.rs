@@ -1,21 +1,21 @@
 //! The caller's own resources: the session of the request and its identity.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
-    authentication::{Caller, session_end},
+use model::{
     clock::Timestamp,
     entity::{
         ApiSession, Authenticator, Entity, HalLinks, Id, Identity, Record, TypedLookup,
         api_session::View,
     },
     error::Result,
-    http::{
-        answer::{Data, NoData},
-        call::Call,
-        envelope::Detail,
-    },
+};
+use policy::authentication::{Caller, session_end};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::{
+    answer::{Data, NoData},
+    call::Call,
+    envelope::Detail,
 };
 
 /// The session of a request.

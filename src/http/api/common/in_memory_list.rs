@@ -4,19 +4,17 @@
 //! Invariant: at most one entry is in memory at a time, besides the ids and sort keys of the
 //! matching entries.
 
+use model::error::Result;
 use query::{FilterTarget, Sort, Symbol, Type, Value, Vocabulary, compare};
 use serde::Serialize;
+use store::{Ids, Read};
 
-use crate::{
-    error::Result,
-    http::{
-        call::Call,
-        envelope::Pagination,
-        list_body::{StreamedList, joined},
-        list_part::Part,
-        listing::Listing,
-    },
-    store::{Ids, Read},
+use crate::http::{
+    call::Call,
+    envelope::Pagination,
+    list_body::{StreamedList, joined},
+    list_part::Part,
+    listing::Listing,
 };
 
 /// A filterable name, its type, and the function that reads its value from an entry.
@@ -118,11 +116,10 @@ fn select<T: Entry>(
         asked.unwrap_or_else(|| one_id.cmp(other_id))
     });
     let mut ids = Ids::default();
-    found
-        .iter()
-        .skip(window.offset)
-        .take(window.limit.unwrap_or(usize::MAX))
-        .for_each(|(_, id)| ids.push(id));
+    let most = window.limit.unwrap_or(usize::MAX);
+    for (_, id) in found.iter().skip(window.offset).take(most) {
+        ids.push(id);
+    }
     Ok((ids, Pagination::of(window, found.len() as u64)))
 }
 
@@ -133,8 +130,9 @@ pub(crate) fn number(number: u64) -> Value<'static> {
 
 #[cfg(test)]
 mod tests {
+    use model::error::Error;
+
     use super::*;
-    use crate::error::Error;
 
     #[derive(Serialize)]
     struct Stone(&'static str, i64);

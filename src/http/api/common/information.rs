@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use model::{entity::VersionInfo, error::Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    entity::VersionInfo,
-    error::Result,
-    http::{
-        answer::{Answer, Data, Reply},
-        call::Call,
-        header::Header,
-        openapi::operation::{AnswerShape, Operation, Schemas},
-    },
+use crate::http::{
+    answer::{Answer, Data, Reply},
+    call::Call,
+    header::Header,
+    openapi::operation::{AnswerShape, Operation, Schemas},
 };
 
 /// The interfaces and their base paths.

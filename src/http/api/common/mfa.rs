@@ -1,20 +1,22 @@
 //! The caller's second factor, and the code that completes a session.
 
+use model::{
+    entity::{ApiSession, Entity, HalLinks, Id, Identity, Mfa, Record, mfa::View},
+    error::Result,
+};
+use policy::{
+    authentication::{Attempt, Codes, mfa},
+    change::Change,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::qr::Picture;
-use crate::{
-    authentication::{Attempt, Codes, mfa},
-    change::Change,
-    entity::{ApiSession, Entity, HalLinks, Id, Identity, Mfa, Record, mfa::View},
-    error::Result,
-    http::{
-        answer::{CreatedLocation, Data, NoData},
-        call::Call,
-        envelope::Detail,
-        extractor::{Body, Headers, OptionalBody},
-    },
+use crate::http::{
+    answer::{CreatedLocation, Data, NoData},
+    call::Call,
+    envelope::Detail,
+    extractor::{Body, Headers, OptionalBody},
 };
 
 const PATH: &str = "current-identity/mfa";

@@ -3,6 +3,7 @@
 pub(crate) mod authenticate;
 pub(crate) mod authenticator;
 pub(crate) mod current_session;
+mod held_rights;
 pub(crate) mod in_memory_list;
 pub(crate) mod information;
 pub(crate) mod mfa;
@@ -12,7 +13,8 @@ pub(crate) mod service;
 pub(crate) mod session;
 pub(crate) mod spec;
 
-use crate::entity::Controller;
+use model::entity::Controller;
+
 use crate::http::{permission::Permission::*, route::Routes};
 
 /// The common rows.

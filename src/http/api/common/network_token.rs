@@ -3,13 +3,11 @@
 //! is not secret and does not expire. To enroll, a client needs a further proof, such as a token of
 //! an external signer.
 
+use model::error::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    error::Result,
-    http::{answer::Data, call::Call},
-};
+use crate::http::{answer::Data, call::Call};
 
 /// The name that clients expect for the only token.
 const NAME: &str = "default";

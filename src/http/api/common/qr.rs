@@ -1,14 +1,12 @@
 //! QR codes as PNG pictures.
 
+use model::error::{Error, Result};
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::{
-    error::{Error, Result},
-    http::{
-        answer::{Answer, Reply},
-        header::Header,
-        openapi::operation::{AnswerShape, Operation, Schemas},
-    },
+use crate::http::{
+    answer::{Answer, Reply},
+    header::Header,
+    openapi::operation::{AnswerShape, Operation, Schemas},
 };
 
 /// Width and height of a picture, in pixels.

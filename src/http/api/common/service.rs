@@ -7,24 +7,27 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use query::Window;
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
-    access::{Access, PolicyEntityKind, PolicyGrant, Right, ServiceRights},
+use model::{
     entity::{
         Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record,
         Service, TypedLookup,
     },
     error::{Error, Result},
-    http::{
-        cache::json_cache::{CachedJson, JsonCache, Present, SOME, ServiceJson},
-        envelope::Detail,
-        list_part::Part,
-    },
+};
+use policy::{
+    access::{Access, PolicyEntityKind, PolicyGrant, Right},
     posture::{Evidence, PostureEvaluator},
-    store::{Ids, Read},
+};
+use query::Window;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Ids, Read};
+
+use super::held_rights::{Held, HeldRights};
+use crate::http::{
+    cache::json_cache::{CachedJson, JsonCache, Present, SOME, ServiceJson},
+    envelope::Detail,
+    list_part::Part,
 };
 
 /// A service as shown to one identity.
@@ -59,44 +62,6 @@ const NO_USAGE: &[u8] = br#","config":null,"permissions":null,"postureQueries":[
 /// The maximum number of services looked up at a time if posture checks exist: the policies of each
 /// are read under the lock of the engine.
 const CHECKED: usize = 16;
-
-/// The rights that an identity has to a service.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct HeldRights {
-    bind: bool,
-    dial: bool,
-}
-
-/// The rights that an identity has to a service, and if posture checks exist the policies that
-/// grant them.
-#[derive(Default)]
-struct Held {
-    rights: HeldRights,
-    grants: Vec<(PolicyType, PolicyGrant)>,
-}
-
-impl HeldRights {
-    fn of(rights: &ServiceRights, row: u32) -> Self {
-        Self {
-            bind: rights.to(Right::Bind).contains(row),
-            dial: rights.to(Right::Dial).contains(row),
-        }
-    }
-
-    fn permissions(self) -> Vec<PolicyType> {
-        let held = [(self.bind, PolicyType::Bind), (self.dial, PolicyType::Dial)];
-        let held: Vec<_> = held
-            .into_iter()
-            .filter(|(may, _)| *may)
-            .map(|(_, right)| right)
-            .collect();
-        if held.is_empty() {
-            vec![PolicyType::Invalid]
-        } else {
-            held
-        }
-    }
-}
 
 /// The identity for which services are shown, and what is shown. The plan is made once per answer;
 /// the answer may be written in several transactions.
@@ -191,8 +156,9 @@ impl ViewPlan {
                 .skip(window.offset)
                 .take(window.limit.unwrap_or(usize::MAX));
             let mut ids = Ids::default();
-            part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row))
-                .for_each(|id| ids.push(id));
+            for id in part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row)) {
+                ids.push(id);
+            }
             (ids, usable.len() as u64)
         })
     }

@@ -3,28 +3,28 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
-use crate::{
-    change::Change,
+use model::{
     entity::{
         Entity, EntityRef, FilterNames, Id, Identity, Lookup, Record, Service, ServicePolicy,
         Session, TypedLookup, missing,
     },
     error::Result,
-    http::{
-        answer::{Data, NoData, Tagged},
-        call::Call,
-        conditional::entity_tag,
-        envelope::Detail,
-        extractor::{IfMatch, Query},
-        list_body::{StreamedList, listed},
-        listing::Listing,
-        state::AppState,
-    },
-    store::{CommitNumber, Read, Scope},
+};
+use policy::change::Change;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{CommitNumber, Read, Scope};
+
+use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
+use crate::http::{
+    answer::{Data, NoData, Tagged},
+    call::Call,
+    conditional::entity_tag,
+    envelope::Detail,
+    extractor::{IfMatch, Query},
+    list_body::{StreamedList, listed},
+    listing::Listing,
+    state::AppState,
 };
 
 /// The maximum number of routers listed in a session.

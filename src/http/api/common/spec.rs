@@ -1,22 +1,22 @@
 //! The OpenAPI documents of the interfaces: a list, and their texts.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     clock::Timestamp,
     entity::{HalLinks, Id, Tags},
     error::{Error, Result},
-    http::{
-        answer::{Answer, Data, Page, Reply},
-        call::Call,
-        envelope::Pagination,
-        extractor::Accept,
-        gzip::Constant,
-        openapi::{
-            descriptions::Description,
-            operation::{AnswerShape, JSON, Operation, Schemas},
-        },
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::{
+    answer::{Answer, Data, Page, Reply},
+    call::Call,
+    envelope::Pagination,
+    extractor::Accept,
+    gzip::Constant,
+    openapi::{
+        descriptions::Description,
+        operation::{AnswerShape, JSON, Operation, Schemas},
     },
 };
 

@@ -1,12 +1,15 @@
 //! The open circuits.
 
+use model::{
+    entity::{Entity, EntityRef, HalLinks, Id, Lookup, Service, Tags, Terminator, TypedLookup},
+    error::{Error, Result},
+};
 use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Read;
 
 use crate::{
-    entity::{Entity, EntityRef, HalLinks, Id, Lookup, Service, Tags, Terminator, TypedLookup},
-    error::{Error, Result},
     fabric::CircuitInfo,
     http::{
         answer::{Data, NoData},
@@ -17,7 +20,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A circuit from a client to a host.

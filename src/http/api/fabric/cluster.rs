@@ -1,13 +1,10 @@
 //! The cluster of controllers, as operator tools show it. This controller is the only member.
 
+use model::{entity::VersionInfo, error::Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    entity::VersionInfo,
-    error::Result,
-    http::{answer::Data, call::Call},
-};
+use crate::http::{answer::Data, call::Call};
 
 /// A controller of the cluster.
 #[derive(Serialize, JsonSchema)]

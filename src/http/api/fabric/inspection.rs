@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use model::error::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{
-    error::{Error, Result},
-    http::{answer::BareJson, call::Call, extractor::Body},
-};
+use crate::http::{answer::BareJson, call::Call, extractor::Body};
 
 /// The expression that means all routers.
 const ALL: &str = ".*";

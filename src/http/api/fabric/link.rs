@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use model::{
+    entity::{EntityRef, HalLinks, Id, Lookup},
+    error::{Error, Result},
+};
 use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Read;
 
 use crate::{
     control_channel::Control,
-    entity::{EntityRef, HalLinks, Id, Lookup},
-    error::{Error, Result},
     fabric::{LinkInfo, UNMEASURED},
     http::{
         answer::{Data, NoData},
@@ -19,7 +22,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A link between two routers.

@@ -13,6 +13,7 @@ mod router;
 mod service;
 mod terminator;
 
+use model::error::{Error, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,7 +21,6 @@ use super::{
     common,
     management::database::{self, DatabaseSnapshotDetails},
 };
-use crate::error::{Error, Result};
 use crate::http::{
     answer::{Data, NoData},
     call::Call,

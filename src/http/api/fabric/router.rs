@@ -1,20 +1,20 @@
 //! Routers of both kinds in the fabric interface: certificate, cost and connection.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     clock::Timestamp,
     entity::{
         EdgeRouter, Entity, EntityRef, HalLinks, Id, Lookup, Record, TransitRouter, TypedLookup,
         VersionInfo, missing,
     },
     error::{Error, Result},
-    http::{
-        answer::Data, api::management::transit_router, call::Call, envelope::Detail,
-        extractor::Query, list_body::StreamedList, listing::Listing,
-    },
-    store::Read,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Read;
+
+use crate::http::{
+    answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query,
+    list_body::StreamedList, listing::Listing,
 };
 
 /// The path of routers in this interface.

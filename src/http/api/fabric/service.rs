@@ -1,20 +1,20 @@
 //! Services in the fabric interface, with their terminator strategies.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     entity::{FilterNames, HalLinks, Id, Record, Service, TypedLookup},
     error::Result,
-    http::{
-        answer::Data,
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::{StreamedList, listed_with},
-        listing::Listing,
-    },
-    store::Scope,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Scope;
+
+use crate::http::{
+    answer::Data,
+    call::Call,
+    envelope::Detail,
+    extractor::Query,
+    list_body::{StreamedList, listed_with},
+    listing::Listing,
 };
 
 /// A service.

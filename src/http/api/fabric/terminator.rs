@@ -1,23 +1,23 @@
 //! Terminators in the fabric interface, with their hosts.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     entity::{
         Entity, EntityRef, FilterNames, HalLinks, Id, Lookup, Precedence, Record, Service,
         Terminator, TransitRouter, TypedLookup,
     },
     error::Result,
-    http::{
-        answer::Data,
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::{self, StreamedList},
-        listing::Listing,
-    },
-    store::Scope,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Scope;
+
+use crate::http::{
+    answer::Data,
+    call::Call,
+    envelope::Detail,
+    extractor::Query,
+    list_body::{self, StreamedList},
+    listing::Listing,
 };
 
 /// A terminator.

@@ -1,19 +1,20 @@
 //! API sessions as shown to administrators: with the last activity, which is in memory.
 
-use crate::{
-    authentication::Sessions,
+use model::{
     entity::{ApiSession, Entity, FilterNames, Id, Record, TypedLookup},
     error::Result,
-    http::{
-        answer::Tagged,
-        call::Call,
-        conditional::entity_tag,
-        envelope::{Detail, detail as seen},
-        extractor::Query,
-        list_body::{StreamedList, listed},
-        listing::Listing,
-    },
-    store::{Read, Scope},
+};
+use policy::authentication::Sessions;
+use store::{Read, Scope};
+
+use crate::http::{
+    answer::Tagged,
+    call::Call,
+    conditional::entity_tag,
+    envelope::{Detail, detail as seen},
+    extractor::Query,
+    list_body::{StreamedList, listed},
+    listing::Listing,
 };
 
 type ShownSession = Detail<<ApiSession as Entity>::View>;

@@ -1,27 +1,29 @@
 //! Credentials that administrators create without an enrollment, change, or delete.
 
-use pki::Certificate;
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::{
-    authentication::trust::{self, ChainPolicy},
-    change::{
-        Change,
-        authenticator::{self, NewAuthenticator, PasswordEdit},
-    },
+use model::{
     clock::Timestamp,
     entity::{
         Authenticator, Ca, Credential, Id, Identity, Record, Tags, TypedLookup,
         authenticator::check_username,
     },
     error::{Error, Refusal, Result},
-    http::{
-        answer::{CreatedLocation, NoData},
-        call::Call,
-        extractor::{Body, IfMatch},
-        preview::{ChangeOutcome, PreviewParameter},
+};
+use pki::Certificate;
+use policy::{
+    authentication::trust::{self, ChainPolicy},
+    change::{
+        Change,
+        authenticator::{self, NewAuthenticator, PasswordEdit},
     },
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::{
+    answer::{CreatedLocation, NoData},
+    call::Call,
+    extractor::{Body, IfMatch},
+    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// A new credential.
@@ -73,7 +75,7 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
         value
             .clone()
             .filter(|v| !v.is_empty())
-            .ok_or_else(|| Error::invalid(field, "is required", ""))
+            .ok_or_else(|| Error::missing(field, "is required", ""))
     };
     let (username, password) = (
         needed(&new.username, "username")?,
@@ -97,7 +99,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
         .cert_pem
         .as_deref()
         .filter(|pem| !pem.trim().is_empty())
-        .ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
+        .ok_or_else(|| Error::missing("certPem", "is required", ""))?;
     let certificate =
         Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
     let (credential, how) = (

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::{
-    change::ca,
+use model::{
     entity::{Ca, Id, TypedLookup},
     error::{Error, Result},
-    http::{
-        answer::{Edited, NoData, SignedToken},
-        body::Incoming,
-        call::Call,
-        crud,
-        extractor::{Extractor, IfMatch, Patch},
-        media_type::{essence, not_taken},
-        openapi::operation::{BodyShape, JSON, Operation},
-        preview::{ChangeOutcome, PreviewParameter},
-    },
+};
+use policy::change::ca;
+
+use crate::http::{
+    answer::{Edited, NoData, SignedToken},
+    body::Incoming,
+    call::Call,
+    crud,
+    extractor::{Extractor, IfMatch, Patch},
+    media_type::{essence, not_taken},
+    openapi::operation::{BodyShape, JSON, Operation},
+    preview::{ChangeOutcome, PreviewParameter},
 };
 
 const PLAIN: &str = "text/plain";
@@ -50,7 +51,7 @@ impl Extractor for VerificationCertificate {
             _ => return Err(not_taken(sent, &[PLAIN])),
         }
         if incoming.body.is_empty() {
-            return Err(Error::invalid("certificate", "is required", ""));
+            return Err(Error::missing("certificate", "is required", ""));
         }
         Ok(Self(String::from_utf8_lossy(&incoming.body).into_owned()))
     }

@@ -1,11 +1,14 @@
 //! Operations on the data file: copy, check and repair.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     clock::Timestamp,
     error::{Error, Result},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Report;
+
+use crate::{
     http::{
         answer::{Accepted, Answer, Data, Reply},
         call::Call,
@@ -15,7 +18,6 @@ use crate::{
         route::Routes,
     },
     maintenance::{State, Work},
-    store::Report,
 };
 
 /// The rows of these operations.

@@ -1,14 +1,15 @@
 //! Operations on edge routers beyond the generic ones.
 
-use crate::{
-    change::edge_router,
+use model::{
     entity::{EdgeRouter, Id},
     error::Result,
-    http::{
-        answer::NoData,
-        call::Call,
-        preview::{ChangeOutcome, PreviewParameter},
-    },
+};
+use policy::change::edge_router;
+
+use crate::http::{
+    answer::NoData,
+    call::Call,
+    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// POST /edge-routers/{id}/re-enroll

@@ -1,21 +1,21 @@
 //! Outstanding enrollments: creating one for an identity, and renewing a token.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-use crate::{
-    change::{Change, enrollment},
+use model::{
     clock::Timestamp,
     entity::{Ca, Enrollment, Id, Identity, Tags, TypedLookup, enrollment::Method},
     error::{Error, Result},
-    http::{
-        answer::{CreatedLocation, Data},
-        call::Call,
-        envelope::Location,
-        extractor::Body,
-        preview::{ChangeOutcome, PreviewParameter},
-    },
-    store::Read,
+};
+use policy::change::{Change, enrollment};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use store::Read;
+
+use crate::http::{
+    answer::{CreatedLocation, Data},
+    call::Call,
+    envelope::Location,
+    extractor::Body,
+    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// The method of an enrollment.

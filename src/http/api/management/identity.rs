@@ -2,29 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    access::Right,
-    authentication::mfa,
-    change::{self, Change, Draft, Lifecycle, enrollment},
+use model::{
     entity::{
         Config, EdgeRouter, Enrollment, EntityRef, Id, Identity, Service, Tags, TypedLookup,
         enrollment::Method, identity::Override,
     },
     error::{Error, Result},
-    http::{
-        answer::{CreatedLocation, Edited, NoData},
-        call::Call,
-        crud,
-        envelope::Pagination,
-        extractor::{Body, IfMatch, OptionalBody, Patch},
-        list_body::{self, ObjectWithList, StreamedList, joined},
-        list_part::Part,
-        preview::{ChangeOutcome, PreviewParameter},
-    },
-    store::{Ids, Read},
+};
+use policy::{
+    access::Right,
+    authentication::mfa,
+    change::{self, Change, Draft, Lifecycle, enrollment},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Ids, Read};
+
+use crate::http::{
+    answer::{CreatedLocation, Edited, NoData},
+    call::Call,
+    crud,
+    envelope::Pagination,
+    extractor::{Body, IfMatch, OptionalBody, Patch},
+    list_body::{self, ObjectWithList, StreamedList, joined},
+    list_part::Part,
+    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// A new identity.
@@ -361,10 +363,10 @@ pub(crate) async fn policy_advice(
         .read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
     let asked = call.access.ask(|engine| {
         let mut common = Ids::default();
-        engine
-            .common_edge_routers(id.as_str(), service_id.as_str())
-            .in_order()
-            .for_each(|(_, id)| common.push(id));
+        let routers = engine.common_edge_routers(id.as_str(), service_id.as_str());
+        for (_, id) in routers.in_order() {
+            common.push(id);
+        }
         let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
         let counts = (
             engine.edge_routers_of_identity(id.as_str()).len(),
@@ -381,7 +383,7 @@ pub(crate) async fn policy_advice(
     };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         list_body::viewed::<EdgeRouter, _>(tx, part, |router| {
-            let is_online = crate::entity::Lookup::router_info(tx, router.id.as_str()).is_some();
+            let is_online = model::entity::Lookup::router_info(tx, router.id.as_str()).is_some();
             Ok(AdvisedRouter {
                 of: EntityRef::of(router, &router.spec.name),
                 is_online,

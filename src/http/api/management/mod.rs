@@ -14,12 +14,13 @@ mod summary;
 mod trace;
 pub(crate) mod transit_router;
 
-use super::common;
-use crate::entity::{
+use model::entity::{
     ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy,
     Enrollment, ExternalJwtSigner, Identity, IdentityType, PostureCheck, PostureCheckType, Service,
     ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
 };
+
+use super::common;
 use crate::http::{
     crud,
     permission::Permission::*,

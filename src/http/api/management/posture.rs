@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     clock::{CalendarTime, Timestamp},
     entity::{
         ApiSession, Id, Identity, SdkInfo, TypedLookup,
@@ -13,9 +10,12 @@ use crate::{
         endpoint_report::{Answered, Process},
     },
     error::Result,
-    http::{answer::Data, call::Call},
-    posture::{FailedRequest, IdentityPosture, SessionMfaState},
 };
+use policy::posture::{FailedRequest, IdentityPosture, SessionMfaState};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::{answer::Data, call::Call};
 
 /// What the endpoints of an identity have reported last.
 #[derive(Serialize, JsonSchema)]

@@ -1,18 +1,16 @@
 //! Lists of the role attributes in use. Entries are plain texts; filters call them `id`.
 
+use model::error::{Error, Result};
+use policy::access::PolicyEntityKind;
 use query::{Symbol, Type, Value, Vocabulary, Window};
+use store::Ids;
 
-use crate::{
-    access::PolicyEntityKind,
-    error::{Error, Result},
-    http::{
-        call::Call,
-        envelope::Pagination,
-        extractor::Query,
-        list_body::{StreamedList, joined_here},
-        listing::Listing,
-    },
-    store::Ids,
+use crate::http::{
+    call::Call,
+    envelope::Pagination,
+    extractor::Query,
+    list_body::{StreamedList, joined_here},
+    listing::Listing,
 };
 
 /// The only name in these lists.
@@ -65,11 +63,10 @@ async fn attributes(
     }
     let total_count = found.len() as i64;
     let mut wanted = Ids::default();
-    found
-        .iter()
-        .skip(window.offset)
-        .take(window.limit.unwrap_or(usize::MAX))
-        .for_each(|attribute| wanted.push(attribute));
+    let most = window.limit.unwrap_or(usize::MAX);
+    for attribute in found.iter().skip(window.offset).take(most) {
+        wanted.push(attribute);
+    }
     let pagination = Pagination {
         limit: window.shown_limit(),
         offset: window.offset as i64,

@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    access::{self, PolicyEntityKind, Right},
+use model::{
     entity::{
         Config, Document, EdgeRouter, Entity, FilterNames, Id, Identity, Kind, PolicyType,
         PostureQueries, Record, Service, ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup,
     },
     error::Result,
-    http::{
-        answer::Tagged,
-        api::{
-            client::service_list::{self, ServiceListRequest},
-            common::service::{ServiceDetail, ViewPlan, Viewer},
-        },
-        cache::json_cache::CachedJson,
-        call::Call,
-        conditional::entity_tag,
-        crud::RoleFilter,
-        envelope::{Detail, detail as seen},
-        extractor::Query,
-        list_body::{StreamedList, listed},
-        listing::Listing,
+};
+use policy::access::{self, PolicyEntityKind, Right};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Read, Scope};
+
+use crate::http::{
+    answer::Tagged,
+    api::{
+        client::service_list::{self, ServiceListRequest},
+        common::service::{ServiceDetail, ViewPlan, Viewer},
     },
-    store::{Read, Scope},
+    cache::json_cache::CachedJson,
+    call::Call,
+    conditional::entity_tag,
+    crud::RoleFilter,
+    envelope::{Detail, detail as seen},
+    extractor::Query,
+    list_body::{StreamedList, listed},
+    listing::Listing,
 };
 
 /// The parameters of a list of services.

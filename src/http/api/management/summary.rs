@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    change::KINDS,
+use model::{
     entity::{ApiToken, EdgeRouter, EndpointReport, Entity, Service, TransitRouter},
     error::Result,
-    http::{answer::Data, call::Call},
 };
+use policy::change::KINDS;
+
+use crate::http::{answer::Data, call::Call};
 
 /// Names that clients expect for kinds that this controller does not have; their count is 0.
 const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];

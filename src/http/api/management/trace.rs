@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use model::{
+    clock::Timestamp,
+    entity::{Id, Identity, TypedLookup},
+    error::{Error, Result},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{
-    clock::Timestamp,
-    entity::{Id, Identity, TypedLookup},
-    error::{Error, Result},
-    http::{answer::Data, call::Call, extractor::Body},
-};
+use crate::http::{answer::Data, call::Call, extractor::Body};
 
 /// The parameters of a trace.
 #[derive(Default, Deserialize, JsonSchema)]

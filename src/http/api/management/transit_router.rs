@@ -1,29 +1,29 @@
 //! Transit routers, under both of their paths. Edge routers are listed among them, and can be
 //! deleted but not changed there.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     entity::{
         EdgeRouter, Entity, FilterNames, Id, TransitRouter, TypedLookup, filterable, missing,
         transit_router_view::View,
     },
     error::{Error, Refusal, Result},
-    http::{
-        answer::{Edited, NoData, Tagged},
-        call::Call,
-        conditional::entity_tag,
-        crud,
-        envelope::{Detail, Pagination, detail as seen},
-        extractor::{IfMatch, Patch, Query, Replace},
-        list_body::{StreamedList, joined},
-        listing::Listing,
-        permission::Permission::Admin,
-        preview::{ChangeOutcome, PreviewParameter},
-        route::Routes,
-    },
-    store::{Ids, ListPlan, Read, Scope},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::{Ids, ListPlan, Read, Scope};
+
+use crate::http::{
+    answer::{Edited, NoData, Tagged},
+    call::Call,
+    conditional::entity_tag,
+    crud,
+    envelope::{Detail, Pagination, detail as seen},
+    extractor::{IfMatch, Patch, Query, Replace},
+    list_body::{StreamedList, joined},
+    listing::Listing,
+    permission::Permission::Admin,
+    preview::{ChangeOutcome, PreviewParameter},
+    route::Routes,
 };
 
 /// The rows of one path.

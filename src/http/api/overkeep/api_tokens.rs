@@ -1,22 +1,24 @@
 //! API tokens. They are created and revoked; their scope never changes.
 
+use model::{
+    entity::{ApiToken, Id, Record, TypedLookup},
+    error::Result,
+};
+use policy::{
+    authentication::ApiTokens,
+    change::{Change, Lifecycle},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    authentication::ApiTokens,
-    change::{Change, Lifecycle},
-    entity::{ApiToken, Id, Record, TypedLookup},
-    error::Result,
-    http::{
-        answer::{CreatedData, NoData},
-        call::Call,
-        envelope::Location,
-        extractor::{Create, IfMatch},
-        permission::Permission::Admin,
-        route::Routes,
-        token_scope::ScopeNames,
-    },
+use crate::http::{
+    answer::{CreatedData, NoData},
+    call::Call,
+    envelope::Location,
+    extractor::{Create, IfMatch},
+    permission::Permission::Admin,
+    route::Routes,
+    token_scope::ScopeNames,
 };
 
 /// Adds the row that creates API tokens, whose scopes have words of all other rows.

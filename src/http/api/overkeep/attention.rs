@@ -5,21 +5,23 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{hosting::ServiceHosting, names::Named};
-use crate::{
-    authentication::guessable_policies,
+use model::{
     clock::Timestamp,
     entity::{
         AuthPolicy, EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone,
     },
     error::Result,
-    hosting::{Absence, Hosting, Standing},
-    http::{answer::Data, call::Call},
-    store::Read,
 };
+use policy::{
+    authentication::guessable_policies,
+    hosting::{Absence, Hosting, Standing},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Read;
+
+use super::{hosting::ServiceHosting, names::Named};
+use crate::http::{answer::Data, call::Call};
 
 /// The maximum number of records of each group that an answer names.
 const NAMED: usize = 5;

@@ -1,13 +1,13 @@
 //! Channels: connections of SDKs to the built-in router.
 
+use model::{clock::Timestamp, error::Result};
 use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Read;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    clock::Timestamp,
-    error::Result,
     fabric::ChannelInfo,
     http::{
         api::common::in_memory_list::{self, Entry, Name, number},
@@ -16,7 +16,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A connection of an SDK to the built-in router.

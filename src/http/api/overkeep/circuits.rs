@@ -1,15 +1,18 @@
 //! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each
 //! direction.
 
-use query::{Type, Value};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::names::{Named, RecordNames};
-use crate::{
+use model::{
     clock::Timestamp,
     entity::Id,
     error::{Error, Result},
+};
+use query::{Type, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Read;
+
+use super::names::{Named, RecordNames};
+use crate::{
     fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     http::{
         answer::{Data, NoData},
@@ -19,7 +22,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A circuit from a client to a host of a service.

@@ -1,23 +1,25 @@
 //! Findings: problems of this controller on its host, in its network and in its records, each with
 //! its remedy.
 
+use model::{
+    config::Config,
+    entity::ExternalJwtSigner,
+    error::{Error, Result},
+};
+use policy::expiring::{ExpiringKind, HORIZON, expiring};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use store::Progress;
 use tokio::task::spawn_blocking;
 
 use super::network::BooleanText;
 use crate::{
-    config::Config,
-    entity::ExternalJwtSigner,
-    error::{Error, Result},
-    expiring::{ExpiringKind, HORIZON, expiring},
     http::{answer::Data, call::Call, extractor::Query},
     maintenance::doctor::{
         self, DoctorFinding,
         network::{self, RecordFacts},
         records,
     },
-    store::Progress,
 };
 
 /// Seconds in `retry-after` while the network is being checked for another caller.

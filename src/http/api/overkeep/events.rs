@@ -10,6 +10,10 @@ use std::{sync::Arc, time::Duration};
 
 use actix_web::rt;
 use futures_util::stream;
+use model::{
+    entity::HistoryRow,
+    error::{Error, Result},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -17,17 +21,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    entity::HistoryRow,
-    error::{Error, Result},
-    http::{
-        answer::{Answer, Content, Reply},
-        call::Call,
-        extractor::Headers,
-        header::Header,
-        openapi::operation::{AnswerShape, Operation, Schemas},
-        state::AppState,
-    },
+use crate::http::{
+    answer::{Answer, Content, Reply},
+    call::Call,
+    extractor::Headers,
+    header::Header,
+    openapi::operation::{AnswerShape, Operation, Schemas},
+    state::AppState,
 };
 
 const MEDIA: &str = "text/event-stream";

@@ -1,16 +1,18 @@
 //! Certificates and other items that expire soon, and a scheduled snapshot that is overdue.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
-use super::network::BooleanText;
-use crate::{
+use model::{
     config::Span,
     error::{Error, Result},
-    expiring::{Expiring, ExpiringKind, expiring, overdue_snapshot},
-    http::{answer::Data, call::Call, extractor::Query},
-    store::Progress,
 };
+use policy::expiring::{Expiring, ExpiringKind, expiring, overdue_snapshot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::Progress;
+
+use super::network::BooleanText;
+use crate::http::{answer::Data, call::Call, extractor::Query};
 
 /// The maximum number of items in an answer.
 const LIMIT: usize = 1000;
@@ -49,9 +51,8 @@ pub(crate) async fn list(
         .as_deref()
         .filter(|text| !text.is_empty())
         .unwrap_or("30d");
-    let span: Span = text
-        .parse()
-        .map_err(|reason: String| Error::invalid("within", reason, text))?;
+    let span =
+        Span::from_str(text).map_err(|error| Error::invalid("within", error.to_string(), text))?;
     let before = call.now.plus(span.duration());
     let (keystore, config, started, now) = (
         call.keystore.clone(),

@@ -1,14 +1,14 @@
 //! Explains why an identity may or may not use a service.
 
+use model::error::Result;
+use policy::{
+    access::Right,
+    explain::{self, Explanation},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    access::Right,
-    error::Result,
-    explain::{self, Explanation},
-    http::{answer::Data, call::Call, extractor::Query},
-};
+use crate::http::{answer::Data, call::Call, extractor::Query};
 
 /// The parameters of an explanation.
 #[derive(Deserialize, JsonSchema)]

@@ -1,14 +1,14 @@
 //! Asking the holders of client certificates to renew them: those of one identity, or everybody.
 
+use model::{
+    entity::{Authenticator, Id, Identity, Record, TypedLookup},
+    error::Result,
+};
+use policy::change::authenticator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    change::authenticator,
-    entity::{Authenticator, Id, Identity, Record, TypedLookup},
-    error::Result,
-    http::{answer::Data, call::Call, extractor::Body},
-};
+use crate::http::{answer::Data, call::Call, extractor::Body};
 
 /// The most certificates in one transaction, so that other writes need not wait long.
 const BATCH: usize = 500;

@@ -1,18 +1,18 @@
 //! The history: what happened, and who did it.
 
-use query::{MAX_LIMIT, Window};
-
-use crate::{
-    entity::{HistoryRow, history::HistoryWords},
+use model::{
+    entity::{HistoryRow, HistoryWords},
     error::{Error, Result},
-    http::{
-        call::Call,
-        envelope::Pagination,
-        extractor::Query,
-        list_body::{StreamedList, joined},
-        listing::Listing,
-    },
-    store::{Ids, Read},
+};
+use query::{MAX_LIMIT, Window};
+use store::{Ids, Read};
+
+use crate::http::{
+    call::Call,
+    envelope::Pagination,
+    extractor::Query,
+    list_body::{StreamedList, joined},
+    listing::Listing,
 };
 
 /// GET /history: newest first, unless sorted by `sequence`; always limited. A row can be as large
@@ -39,9 +39,9 @@ pub(crate) async fn list(
     let find = move |tx: &Read<'_>| {
         let (sequences, total) = tx.history_sequences(&query, descending, window)?;
         let mut ids = Ids::default();
-        sequences
-            .iter()
-            .for_each(|sequence| ids.push(&sequence.to_string()));
+        for sequence in &sequences {
+            ids.push(&sequence.to_string());
+        }
         Ok((ids, Pagination::of(window, total)))
     };
     joined(

@@ -1,23 +1,23 @@
 //! Who hosts each service, since when nobody does, and which dials failed.
 
-use query::{Type, Value};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::names::{Named, RecordNames};
-use crate::{
+use model::{
     clock::Timestamp,
     entity::{Id, Record, Roles, Service, Terminator, TypedLookup},
     error::Result,
-    hosting::{Absence, DialReason, FailedDials, HostKey, Hosting, Standing, live_hosts},
-    http::{
-        api::common::in_memory_list::{self, Entry, Name},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
-    store::Read,
+};
+use policy::hosting::{Absence, DialReason, FailedDials, HostKey, Hosting, Standing, live_hosts};
+use query::{Type, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Read;
+
+use super::names::{Named, RecordNames};
+use crate::http::{
+    api::common::in_memory_list::{self, Entry, Name},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// The maximum number of hosts, and of hosts with failed dials, of an entry.

@@ -1,15 +1,13 @@
 //! The last hour, in steps.
 
+use model::error::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    error::Result,
-    http::{
-        answer::Data,
-        call::Call,
-        last_hour::{STEP, TrafficSample},
-    },
+use crate::http::{
+    answer::Data,
+    call::Call,
+    last_hour::{STEP, TrafficSample},
 };
 
 /// The last hour, or what of it this process has seen.

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use model::{
+    clock::Timestamp,
+    entity::Id,
+    error::{Error, Result},
+};
 use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Read;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    clock::Timestamp,
     control_channel::Control,
-    entity::Id,
-    error::{Error, Result},
     fabric::LinkInfo,
     http::{
         answer::{Data, NoData},
@@ -21,7 +24,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A link between two routers.

@@ -1,21 +1,19 @@
 //! POST /authenticate/link: opens a session with a one-time link, which the owner of the data file
 //! made on the host.
 
+use model::error::{Error, Result};
+use policy::authentication::{
+    RejectedCaller,
+    login::{self, ClientInfo, Principal},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    authentication::{
-        RejectedCaller,
-        login::{self, ClientInfo, Principal},
-    },
-    error::{Error, Result},
-    http::{
-        answer::NewSessionAnswer,
-        api::common::{authenticate::login_answer, current_session::SessionDetail},
-        call::Call,
-        extractor::Body,
-    },
+use crate::http::{
+    answer::NewSessionAnswer,
+    api::common::{authenticate::login_answer, current_session::SessionDetail},
+    call::Call,
+    extractor::Body,
 };
 
 /// The method, in metrics and in the history.

@@ -27,8 +27,9 @@ use std::sync::Arc;
 
 pub(crate) use signer_login::RETURN_PATH;
 
+use model::entity::ApiToken;
+
 use super::common;
-use crate::entity::ApiToken;
 use crate::http::{
     call::Call,
     extractor::{IfMatch, Query},

@@ -2,14 +2,13 @@
 
 use std::{cell::RefCell, collections::HashMap};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
+use model::{
     entity::{EdgeRouter, Id, Identity, SdkInfo, Service, TransitRouter, TypedLookup},
     error::Result,
-    store::Read,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::Read;
 
 /// A reference to a record of the management interface.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]

@@ -7,29 +7,31 @@ use std::{
     sync::Arc,
 };
 
+use model::{
+    entity::Named,
+    error::{Error, Result},
+};
+use policy::{
+    access::{AccessShare, Difference, PolicyEntityKind},
+    change::Change,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use store::{Event, Read};
 
-use crate::{
-    access::{AccessShare, Difference, PolicyEntityKind},
-    change::Change,
-    entity::Named,
-    error::{Error, Result},
-    http::{
-        answer::Data,
-        body::Incoming,
-        call::Call,
-        extractor::{Extractor, IfMatch},
-        network_document::{
-            apply::{Applied, ObjectChange, RequestedNetwork, apply, tag},
-            export::export,
-            kinds::DeclaredKinds,
-        },
-        openapi::operation::Operation,
-        preview::{MAX_LISTED, PreviewParameter, named},
+use crate::http::{
+    answer::Data,
+    body::Incoming,
+    call::Call,
+    extractor::{Extractor, IfMatch},
+    network_document::{
+        apply::{Applied, ObjectChange, RequestedNetwork, apply, tag},
+        export::export,
+        kinds::DeclaredKinds,
     },
-    store::{Event, Read},
+    openapi::operation::Operation,
+    preview::{MAX_LISTED, PreviewParameter, named},
 };
 
 /// The maximum number of deletions if the request does not set it.

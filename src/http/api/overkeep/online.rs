@@ -1,15 +1,18 @@
 //! Who is connected now: SDKs at the built-in router, and routers.
 
+use model::{
+    clock::Timestamp,
+    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup},
+    error::Result,
+};
 use query::{Type, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::Read;
 
 use super::names::{Named, RecordNames};
 use crate::{
-    clock::Timestamp,
     control_channel::Control,
-    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup},
-    error::Result,
     fabric::ChannelInfo,
     http::{
         api::common::in_memory_list::{self, Entry, Name},
@@ -18,7 +21,6 @@ use crate::{
         list_body::StreamedList,
         listing::Listing,
     },
-    store::Read,
 };
 
 /// A connected identity or router.
@@ -187,9 +189,9 @@ pub(crate) async fn list(
         let names = RecordNames::of(tx);
         channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
-            Online::router(&id, link, &control, tx)?
-                .into_iter()
-                .for_each(&mut *found);
+            if let Some(online) = Online::router(&id, link, &control, tx)? {
+                found(online);
+            }
         }
         Ok(())
     };

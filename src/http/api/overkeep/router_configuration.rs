@@ -1,18 +1,20 @@
 //! The configuration of an edge router, as `ziti router run` reads it. docs/routers.md shows the
 //! same configuration; a test compares both.
 
+use std::str::FromStr;
+
+use model::{
+    config::Address,
+    entity::{EdgeRouter, Entity, Id, Lookup, Record, RouterInfo, TypedLookup, missing},
+    error::{Error, Result},
+};
 use pki::AlternativeNames;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
+use store::Read;
 
-use crate::{
-    config::Address,
-    entity::{EdgeRouter, Entity, Id, Lookup, Record, RouterInfo, TypedLookup, missing},
-    error::{Error, Result},
-    http::{answer::Data, call::Call, extractor::Query},
-    store::Read,
-};
+use crate::http::{answer::Data, call::Call, extractor::Query};
 
 /// The port for SDKs, and that for other routers, if the request names none.
 const SDK_PORT: u16 = 3022;
@@ -66,9 +68,8 @@ fn advertised(tx: &Read<'_>, id: &Id<EdgeRouter>, wanted: Option<&str>) -> Resul
         return Err(missing(EdgeRouter::KIND, id));
     }
     match wanted.filter(|text| !text.is_empty()) {
-        Some(text) => text
-            .parse()
-            .map_err(|reason: String| Error::invalid("advertise", reason, text)),
+        Some(text) => Address::from_str(text)
+            .map_err(|error| Error::invalid("advertise", error.to_string(), text)),
         None => reported(tx.router_info(id.as_str())).map_or_else(|| named(&router), Ok),
     }
 }

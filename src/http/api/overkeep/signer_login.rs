@@ -1,22 +1,22 @@
 //! Log-ins of a browser with an external signer: the browser gets a code from the issuer, and the
 //! controller exchanges it.
 
+use model::{
+    entity::{ExternalJwtSigner, Id, LoginBasis, TypedLookup},
+    error::{Error, Result},
+};
+use policy::authentication::{
+    RejectedCaller, Returned,
+    login::{self, ClientInfo},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    authentication::{
-        RejectedCaller, Returned,
-        login::{self, ClientInfo},
-    },
-    entity::{ExternalJwtSigner, Id, LoginBasis, TypedLookup},
-    error::{Error, Result},
-    http::{
-        answer::{Data, NewSessionAnswer},
-        api::common::{authenticate::login_answer, current_session::SessionDetail},
-        call::Call,
-        extractor::Body,
-    },
+use crate::http::{
+    answer::{Data, NewSessionAnswer},
+    api::common::{authenticate::login_answer, current_session::SessionDetail},
+    call::Call,
+    extractor::Body,
 };
 
 /// The method, in metrics and in the history.
@@ -158,7 +158,7 @@ async fn opened(
     call: &Call,
     exchanged: Option<(Id<ExternalJwtSigner>, String)>,
     client_info: ClientInfo,
-) -> Result<crate::authentication::Caller> {
+) -> Result<policy::authentication::Caller> {
     let (signer, token) = exchanged.ok_or(Error::InvalidAuth)?;
     let principal = call.tokens.login(&call.store, call.now, &token).await?;
     // A token from the issuer of one signer must not log in by another signer.

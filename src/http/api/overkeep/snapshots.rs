@@ -1,12 +1,14 @@
 //! The snapshots of the controller, and trials of them: proofs and restore drills.
 
+use model::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    clock::Timestamp,
-    error::{Error, Result},
     http::{
         answer::{Accepted, Data},
         call::Call,
@@ -136,7 +138,7 @@ impl SnapshotTrial {
         let (passed, results, error) = match result {
             None => (None, Vec::new(), None),
             Some(Ok(Trial { passed, lines })) => (Some(passed), lines, None),
-            Some(Err(reason)) => (None, Vec::new(), Some(reason)),
+            Some(Err(error)) => (None, Vec::new(), Some(error.to_string())),
         };
         let method = method.into();
         Self {

@@ -1,8 +1,9 @@
 //! The counters and gauges of the built-in router.
 
+use model::error::Result;
+
 use crate::{
     built_in_router::TrafficInfo,
-    error::Result,
     http::{answer::Data, call::Call},
 };
 

@@ -70,7 +70,7 @@ impl Entity for Config {
             return Ok(());
         };
         let checker = Checker::foreign(&Json::Object(schema.0))
-            .map_err(|reason| Error::invalid("type", reason, of.spec.name))?;
+            .map_err(|error| Error::invalid("type", error.to_string(), of.spec.name))?;
         checker.check_data(&Json::Object(self.data.0.clone()))
     }
 

@@ -64,7 +64,7 @@ impl Entity for ConfigType {
         }
         Checker::foreign(&serde_json::Value::Object(schema.0.clone()))
             .map(|_| ())
-            .map_err(refuse)
+            .map_err(|error| refuse(error.to_string()))
     }
 
     fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {

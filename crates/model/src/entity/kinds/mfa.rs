@@ -15,7 +15,8 @@ use crate::error::Result;
 #[serde(rename_all = "camelCase")]
 pub struct Mfa {
     pub identity_id: Id<Identity>,
-    /// The shared secret and the recovery codes, sealed (`authentication/codes.rs`).
+    /// The shared secret and the recovery codes, sealed (`authentication/codes.rs` of the crate
+    /// `policy`).
     pub sealed: Vec<u8>,
     /// Whether a code was entered since it was set up. Before that, no code is required.
     pub is_verified: bool,
