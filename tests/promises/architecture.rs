@@ -358,7 +358,7 @@ fn each_claim_finds_its_fault() {
         (
             arrows_that_run_up,
             "src/maintenance/new.rs",
-            "//! A\nuse crate::{entity::Id, http::Call};",
+            "//! A\nuse crate::{logging::Log, http::Call};",
             "maintenance uses http, which is above it, in src/maintenance/new.rs",
         ),
         (
@@ -370,7 +370,7 @@ fn each_claim_finds_its_fault() {
         (
             lowest_modules_that_use_others,
             "src/logging/new.rs",
-            "//! A\nuse crate::{config::Log, listener::Port};",
+            "//! A\nuse crate::listener::Port;",
             "logging uses listener in src/logging/new.rs",
         ),
         (
