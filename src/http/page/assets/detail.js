@@ -1,6 +1,6 @@
 // One record: what it consists of, what is related to it, what happened to it, and what can be done with it.
 
-import { useEffect, useState } from "./vendor/htm-preact.js";
+import { useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { html } from "./html.js";
 import { ask, currentSession, get, list, literal } from "./api.js";
 import { describe, kind as kindBy, meant, nameOf, referredByText, sentence } from "./kinds.js";
@@ -43,7 +43,8 @@ const applies = ({ verb, method }, record) =>
         ? record.isMfaEnabled !== false
         : true;
 
-function Delete({ kind, record, onClose }) {
+/** `isLeaving` is set while the record is being deleted: news of it would ask for what is gone. */
+function Delete({ kind, record, isLeaving, onClose }) {
   const [error, setError] = useState(null);
   const [isBusy, once] = useOnce();
   const path = `${kind.path}/${encodeURIComponent(record.id)}`;
@@ -56,10 +57,12 @@ function Delete({ kind, record, onClose }) {
   );
   const go = async () => {
     try {
+      isLeaving.current = true;
       await ask("DELETE", path);
       location.hash = `#/${kind.name}`;
       onClose();
     } catch (reason) {
+      isLeaving.current = false;
       setError(reason);
     }
   };
@@ -207,6 +210,7 @@ export function Detail({ kind, id }) {
   const path = `${kind.path}/${encodeURIComponent(id)}`;
   const [answer, error, again] = useLoad((signal) => get(path, { signal }), [path]);
   const [open, setOpen] = useState(null);
+  const isLeaving = useRef(false);
   const isIn = useIsIn();
   useNews(
     (row) =>
@@ -214,10 +218,13 @@ export function Detail({ kind, id }) {
       row.after?.identityId === id ||
       row.before?.identityId === id ||
       row.action === "access",
-    again,
+    () => isLeaving.current || again(),
     [id],
   );
-  useEffect(() => setOpen(null), [id]);
+  useEffect(() => {
+    setOpen(null);
+    isLeaving.current = false;
+  }, [id]);
   if (error?.status === 404)
     return html`<${Heading} title=${kind.label} /><p class="empty">${t.gone}</p>`;
   if (!answer)
@@ -255,6 +262,6 @@ export function Detail({ kind, id }) {
     <${Members} kind=${kind} record=${record} />
     ${related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${related.map((name) => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />
-    ${open === "delete" && html`<${Delete} kind=${kind} record=${record} onClose=${() => setOpen(null)} />`}
+    ${open === "delete" && html`<${Delete} kind=${kind} record=${record} isLeaving=${isLeaving} onClose=${() => setOpen(null)} />`}
     ${action}`;
 }
