@@ -331,10 +331,50 @@ fn files_without_a_word(sources: &Sources) -> Vec<String> {
         .collect()
 }
 
+/// Files that no other file declares as a module, so that nothing compiles them.
+fn undeclared_files(sources: &Sources) -> Vec<String> {
+    let tests = below("tests/promises");
+    let mut texts: BTreeMap<&Path, &str> = BTreeMap::new();
+    texts.extend(
+        sources
+            .iter()
+            .chain(&tests)
+            .map(|(file, text)| (&**file, &**text)),
+    );
+    let is_declared = |file: &Path| {
+        let folder = file.parent().unwrap();
+        let stem = file.file_stem().unwrap();
+        // The module, and the folder of what its parent declares.
+        let (name, folder) = if stem == "mod" {
+            (folder.file_name().unwrap(), folder.parent().unwrap())
+        } else {
+            (stem, folder)
+        };
+        let parents = [
+            folder.with_extension("rs"),
+            folder.join("mod.rs"),
+            folder.join("lib.rs"),
+            folder.join("main.rs"),
+        ];
+        let declaration = format!("mod {};", name.to_str().unwrap());
+        parents.iter().any(|parent| {
+            texts
+                .get(&**parent)
+                .is_some_and(|text| text.contains(&declaration))
+        })
+    };
+    let is_root = |file: &Path| file.ends_with("lib.rs") || file.ends_with("main.rs");
+    texts
+        .keys()
+        .filter(|file| !is_root(file) && !is_declared(file))
+        .map(|file| format!("no file declares {}", file.display()))
+        .collect()
+}
+
 /// A claim over sources: what contradicts it.
 type Claim = fn(&Sources) -> Vec<String>;
 
-const CLAIMS: [Claim; 8] = [
+const CLAIMS: [Claim; 9] = [
     arrows_that_run_up,
     lowest_modules_that_use_others,
     cycles_of_modules,
@@ -342,6 +382,7 @@ const CLAIMS: [Claim; 8] = [
     libraries_out_of_place,
     unused_dependencies,
     files_without_a_word,
+    undeclared_files,
     public_items::unused,
 ];
 
@@ -354,7 +395,7 @@ fn modules_and_files_are_in_order() {
 
 #[test]
 fn each_claim_finds_its_fault() {
-    let faults: [(Claim, &str, &str, &str); 16] = [
+    let faults: [(Claim, &str, &str, &str); 17] = [
         (
             arrows_that_run_up,
             "src/maintenance/new.rs",
@@ -440,6 +481,12 @@ fn each_claim_finds_its_fault() {
             "src/jobs.rs",
             "use std::fmt;",
             "src/jobs.rs does not say what it is",
+        ),
+        (
+            undeclared_files,
+            "src/fabric/forgotten.rs",
+            "//! A",
+            "no file declares src/fabric/forgotten.rs",
         ),
         (
             public_items::unused,
