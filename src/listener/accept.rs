@@ -13,7 +13,8 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use super::{
     accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated},
     client_hello::{self, Offers},
-    handshake_slots::{ClientPrefix, HandshakeSlot, HandshakeSlots},
+    fair_queue::ClientPrefix,
+    handshake_slots::{HandshakeSlot, HandshakeSlots},
     plaintext,
     rewind::Rewind,
     shutdown::Shutdown,

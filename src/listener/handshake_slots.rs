@@ -1,21 +1,15 @@
 //! Slots for connections whose clients are not authenticated yet. While all are taken, the networks
-//! of the waiting clients take turns, and each network gets its next slot in order of arrival: many
-//! or slow clients of one network delay only each other.
+//! of the waiting clients take turns (`fair_queue.rs`).
 //!
-//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariants: a network has
-//! a turn exactly if clients of it wait. No slot is free while clients wait.
+//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariant: no slot is free
+//! while clients wait.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    net::IpAddr,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// The network of a client, or none if the address is unknown.
-pub(crate) type ClientPrefix = Option<IpAddr>;
+use super::fair_queue::{ClientPrefix, FairQueue};
 
 /// All slots of one kind. Cheap to clone.
 #[derive(Clone)]
@@ -23,8 +17,7 @@ pub(crate) struct HandshakeSlots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    waiting: HashMap<ClientPrefix, VecDeque<oneshot::Sender<HandshakeSlot>>>,
-    turns: VecDeque<ClientPrefix>,
+    waiting: FairQueue<oneshot::Sender<HandshakeSlot>>,
 }
 
 /// A slot. Dropping it gives the slot to the next client.
@@ -34,8 +27,7 @@ impl HandshakeSlots {
     pub(crate) fn new(count: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             free: count,
-            waiting: HashMap::new(),
-            turns: VecDeque::new(),
+            waiting: FairQueue::default(),
         })))
     }
 
@@ -64,33 +56,13 @@ impl HandshakeSlots {
 impl State {
     fn join(&mut self, network: ClientPrefix) -> oneshot::Receiver<HandshakeSlot> {
         let (hand_over, handed_over) = oneshot::channel();
-        let queue = self.waiting.entry(network).or_insert_with(|| {
-            self.turns.push_back(network);
-            VecDeque::new()
-        });
-        queue.push_back(hand_over);
+        self.waiting.push(network, hand_over);
         handed_over
     }
 
     /// The client that is next, which may have left; `None` if nobody waits.
     fn next(&mut self) -> Option<oneshot::Sender<HandshakeSlot>> {
-        loop {
-            let network = self.turns.pop_front()?;
-            let queue = self.waiting.get_mut(&network)?;
-            while queue.front().is_some_and(oneshot::Sender::is_closed) {
-                queue.pop_front();
-            }
-            let next = queue.pop_front();
-            if queue.is_empty() {
-                self.waiting.remove(&network);
-            } else {
-                self.turns.push_back(network);
-            }
-            // Without a client, all clients of this network have left.
-            if next.is_some() {
-                return next;
-            }
-        }
+        self.waiting.pop(oneshot::Sender::is_closed)
     }
 }
 
@@ -115,6 +87,8 @@ impl Drop for HandshakeSlot {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use futures_util::FutureExt;
 
     use super::*;
@@ -149,7 +123,7 @@ mod tests {
         assert_eq!(served, [1, 2, 3, 1, 3, 1, 1]);
         drop(held);
         let state = slots.0.lock();
-        assert!(state.free == 2 && state.waiting.is_empty() && state.turns.is_empty());
+        assert!(state.free == 2 && state.waiting.is_empty());
     }
 
     #[test]
@@ -165,7 +139,7 @@ mod tests {
             );
         }
         drop(held);
-        assert!(slots.try_enter().is_some() && slots.0.lock().turns.is_empty());
+        assert!(slots.try_enter().is_some() && slots.0.lock().waiting.is_empty());
     }
 
     #[test]

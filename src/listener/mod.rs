@@ -14,11 +14,12 @@
 //! together. Start reading at [`serve`], then at `Acceptor::enter`. Invariant: before its handshake
 //! is complete a client costs at most 48 KiB, for at most `handshake-timeout` once it has a slot; a
 //! client of the router keeps its slot until it is authenticated. Slots are given to networks in
-//! turn (`handshake_slots.rs`).
+//! turn (`handshake_slots.rs`, `fair_queue.rs`).
 
 mod accept;
 mod accepted;
 mod client_hello;
+mod fair_queue;
 mod file_limit;
 mod handshake_slots;
 mod plaintext;
@@ -40,8 +41,8 @@ use tokio::net::TcpStream;
 
 use accept::{Acceptor, Port, Protocols};
 pub(crate) use accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated};
+pub(crate) use fair_queue::{ClientPrefix, FairQueue};
 use file_limit::room_for;
-pub(crate) use handshake_slots::ClientPrefix;
 use handshake_slots::HandshakeSlots;
 pub(crate) use rewind::Rewind;
 pub(crate) use shutdown::{ConnectionGuard, Shutdown};

@@ -1,67 +1,25 @@
 //! Connections that wait for room in the memory of all connections.
 //!
 //! Waiting connections are notified in round-robin order over the networks of their clients, and
-//! within a network in the order in which they began to wait. Many connections from one network
-//! therefore mainly delay each other. Not here: how much room there is
-//! (`connection/memory_ledger.rs`). Invariant: a network is in `turns` exactly if it is in
-//! `waiting`, and it is in `turns` once.
+//! within a network in the order in which they began to wait (`listener/fair_queue.rs`). Not here:
+//! how much room there is (`connection/memory_ledger.rs`).
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::listener::ClientPrefix;
+use crate::listener::{ClientPrefix, FairQueue};
 
 /// The waiting connections. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Waiters(Arc<Mutex<Queues>>);
-
-#[derive(Default)]
-struct Queues {
-    next: u64,
-    waiting: HashMap<ClientPrefix, BTreeMap<u64, Arc<Notify>>>,
-    turns: VecDeque<ClientPrefix>,
-}
-
-impl Queues {
-    fn enter(&mut self, network: ClientPrefix, number: u64, notify: Arc<Notify>) {
-        let queue = self.waiting.entry(network).or_insert_with(|| {
-            self.turns.push_back(network);
-            BTreeMap::new()
-        });
-        queue.insert(number, notify);
-    }
-
-    /// Removes and returns the connection to notify next.
-    fn next(&mut self) -> Option<Arc<Notify>> {
-        while let Some(network) = self.turns.pop_front() {
-            let queue = self.waiting.get_mut(&network)?;
-            let first = queue.pop_first();
-            if queue.is_empty() {
-                self.waiting.remove(&network);
-            } else {
-                self.turns.push_back(network);
-            }
-            if let Some((_, notify)) = first {
-                return Some(notify);
-            }
-        }
-        None
-    }
-}
+pub(crate) struct Waiters(Arc<Mutex<FairQueue<Arc<Notify>>>>);
 
 impl Waiters {
     /// Adds a connection to those that wait.
     pub(crate) fn join(&self, network: ClientPrefix) -> Waiter {
-        let mut queues = self.0.lock();
-        let number = queues.next;
-        queues.next += 1;
         let notify = Arc::<Notify>::default();
-        queues.enter(network, number, notify.clone());
+        let number = self.0.lock().push(network, notify.clone());
         Waiter {
             waiters: self.clone(),
             network,
@@ -72,7 +30,7 @@ impl Waiters {
 
     /// Notifies the next connection.
     pub(crate) fn call_next(&self) {
-        let next = self.0.lock().next();
+        let next = self.0.lock().pop(|_| false);
         if let Some(notify) = next {
             notify.notify_one();
         }
@@ -99,15 +57,13 @@ impl Waiter {
         self.waiters
             .0
             .lock()
-            .enter(self.network, self.number, self.notify.clone());
+            .put_back(self.network, self.number, self.notify.clone());
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if let Some(queue) = self.waiters.0.lock().waiting.get_mut(&self.network) {
-            queue.remove(&self.number);
-        }
+        self.waiters.0.lock().remove(self.network, self.number);
         self.waiters.call_next();
     }
 }
@@ -163,7 +119,6 @@ mod tests {
         assert!(third.called().now_or_never().is_some());
         drop(third);
         waiters.call_next();
-        let queues = waiters.0.lock();
-        assert!(queues.waiting.is_empty() && queues.turns.is_empty());
+        assert!(waiters.0.lock().is_empty());
     }
 }
