@@ -1,4 +1,5 @@
-//! A channel: the connection of a logged-in SDK. What its connection ids mean is in `connections.rs`.
+//! A channel: the connection of a logged-in SDK. What its connection ids mean is in
+//! `connections.rs`.
 
 use std::{
     net::SocketAddr,

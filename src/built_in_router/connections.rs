@@ -35,6 +35,13 @@ pub(crate) enum ConnectionEntry {
     Binding(Arc<Binding>),
 }
 
+/// Why a Dial is not registered.
+pub(crate) enum NotExpected {
+    /// The channel has ended.
+    Closed,
+    TooMany,
+}
+
 #[derive(Default)]
 struct Table {
     entries: HashMap<u32, ConnectionEntry>,
@@ -102,15 +109,22 @@ impl Connections {
         }
     }
 
-    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has
-    /// `limit` unanswered Dials.
-    pub(crate) fn expect(&self, sequence: i32, dialing: PendingDial, limit: usize) -> bool {
+    /// Registers a Dial that waits for its answer, of at most `limit`.
+    pub(crate) fn expect(
+        &self,
+        sequence: i32,
+        dialing: PendingDial,
+        limit: usize,
+    ) -> Result<(), NotExpected> {
         let mut table = self.table.lock();
-        let takes = !table.is_closed && table.dials.len() < limit;
-        if takes {
-            table.dials.insert(sequence, dialing);
+        if table.is_closed {
+            return Err(NotExpected::Closed);
         }
-        takes
+        if table.dials.len() >= limit {
+            return Err(NotExpected::TooMany);
+        }
+        table.dials.insert(sequence, dialing);
+        Ok(())
     }
 
     /// Removes the Dial with this sequence number; `None` if it was already answered or given up.
@@ -137,6 +151,11 @@ impl Connections {
         }
         self.channel.outbox.discard(dialing.queue);
         dialing.fail(text);
+    }
+
+    /// Whether the channel has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.table.lock().is_closed
     }
 
     /// Closes the table and returns its entries. Pending Dials get no answer.

@@ -21,7 +21,7 @@ use super::{
     channel::Channel,
     circuit::{Circuit, CircuitEnd, HostEnd},
     circuit_side::CircuitSide,
-    connections::{ConnectionEntry, Connections},
+    connections::{ConnectionEntry, Connections, NotExpected},
     core::RouterCore,
     links::relay,
     message,
@@ -287,10 +287,15 @@ pub(crate) async fn dial(
         host.outbox.discard(queue);
         Err(failure)
     };
-    if !connections.expect(sequence, dialing, MAX_DIALS) {
-        return give_up(
-            RequestFailure::busy("the host has too many dials to answer").because(DialFault::Busy),
-        );
+    match connections.expect(sequence, dialing, MAX_DIALS) {
+        Ok(()) => {}
+        Err(NotExpected::Closed) => return give_up(host_left()),
+        Err(NotExpected::TooMany) => {
+            return give_up(
+                RequestFailure::busy("the host has too many dials to answer")
+                    .because(DialFault::Busy),
+            );
+        }
     }
     let mut message = request(
         core,
@@ -481,6 +486,12 @@ fn accept(
         return Err(RequestFailure::circuit_ended());
     }
     core.counters.circuits_opened.increment();
+    // A channel that another thread ends at this moment has left out circuits without a host end.
+    if connections.is_closed() {
+        core.end_circuit(circuit, Some(CircuitSide::Host), |connection| {
+            sdk::ended(connection, "the host has left")
+        });
+    }
     let host_key = host_key.map(<[u8]>::to_vec);
     Ok(u32::try_from(key::PUBLIC_KEY)
         .ok()

@@ -64,9 +64,10 @@ pub(crate) async fn serve(
             if let HelloRejection::Unreadable(error) = &rejection {
                 tracing::warn!(%error, "an API session cannot be looked up");
             }
-            tracing::debug!(address = ?peer.address, reason = %rejection, "hello rejected");
+            let reason = rejection.to_string();
+            tracing::debug!(address = ?peer.address, reason, "hello rejected");
             core.counters.hellos_refused.increment();
-            let answer = sdk::hello_rejected(&hello, &rejection.to_string());
+            let answer = sdk::hello_rejected(&hello, &reason);
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
@@ -89,10 +90,7 @@ fn open_channel(
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello".into());
     }
-    if let Some(failure) = core.refusal() {
-        tracing::debug!(reason = %failure.text, "hello rejected");
-        return Err("the router accepts no connections at the moment".into());
-    }
+    accepts_channels(core)?;
     let token = hello
         .text(key::SESSION_TOKEN)
         .ok_or("a hello must carry the token of an API session")?;
@@ -101,28 +99,49 @@ fn open_channel(
     let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, account)));
     let version = VersionInfo::of_hello();
     let connections = Arc::new(Connections::new(channel.clone()));
+    // Before another thread can find the channel, and end it.
+    let identity = channel.login.identity.as_str();
+    core.online().channel_opened(identity);
     if !core.registry.add_channel(connections.clone()) {
+        core.online().channel_closed(identity);
         return Err(
             "the identity has as many channels as router.max-channels-per-identity allows".into(),
         );
     }
+    core.counters.channels_opened.increment();
     channel.send(sdk::hello_accepted(
         hello,
         &channel.login.number.to_string(),
         &version,
         core.context.id.as_str(),
     ));
-    core.counters.channels_opened.increment();
-    core.online()
-        .channel_opened(channel.login.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to
     // this channel.
-    if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
+    if let Err(rejection) = still_accepted(core, &channel) {
         core.end_channel(&channel, &RequestFailure::invalid_api_session());
-        return Err("invalid API session".into());
+        return Err(rejection);
     }
     tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, address = ?channel.login.address, "channel");
     Ok(connections)
+}
+
+fn accepts_channels(core: &RouterCore) -> Result<(), HelloRejection> {
+    match core.refusal() {
+        Some(failure) => {
+            tracing::debug!(reason = %failure.text, "hello rejected");
+            Err("the router accepts no connections at the moment".into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a channel that was just opened may stay open.
+fn still_accepted(core: &RouterCore, channel: &Channel) -> Result<(), HelloRejection> {
+    accepts_channels(core)?;
+    match core.is_logged_in(channel)? {
+        true => Ok(()),
+        false => Err("invalid API session".into()),
+    }
 }
 
 /// The values of the channel that a hello opens.

@@ -5,9 +5,10 @@
 //! (the crate `wire`), the registry of connected routers and identities (`online` of the crate
 //! `store`, which is updated from here).
 //!
-//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
-//! table of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task (`writer.rs`), which empties its `send_queue.rs`;
-//! the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`] (`dial.rs`)
+//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a table
+//! of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task
+//! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`.
+//! A Connect becomes a [`circuit`] (`dial.rs`)
 //! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is in
 //! `fabric/live_terminators.rs`. `registry.rs` holds everything that is open here, `core.rs` defines
 //! how each ends, and `member.rs` is what the network (`fabric/`) commands.

@@ -1,8 +1,9 @@
 //! The registry of open channels, circuits and bindings. Channels are indexed by the records they
 //! depend on; the network has such an index of circuits and terminators.
 //!
-//! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is
-//! removed, and a marked item is not added.
+//! Invariant: no circuit or binding that has ended is in the registry. It is marked as ended before
+//! it is removed, and is not added once it is marked. A channel is removed first, and its table then
+//! takes no more entries.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -91,7 +92,15 @@ impl CircuitRegistry {
     }
 
     pub(crate) fn remove_circuit(&self, circuit: &Circuit) {
-        self.open.lock().circuits.remove(&circuit.id);
+        let mut open = self.open.lock();
+        // Another circuit with its id was not added, or was there before.
+        if open
+            .circuits
+            .get(&circuit.id)
+            .is_some_and(|known| std::ptr::eq(&raw const **known, circuit))
+        {
+            open.circuits.remove(&circuit.id);
+        }
     }
 
     /// Adds a binding.

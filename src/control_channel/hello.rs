@@ -104,6 +104,18 @@ enum HelloRejection {
     Unreadable(#[from] Error),
 }
 
+impl HelloRejection {
+    /// For a router that was accepted at first: whether it was deleted meanwhile, and whether it
+    /// has lost its right for certain.
+    fn after_registration(&self) -> (bool, bool) {
+        match self {
+            Self::UnknownRouter => (true, true),
+            Self::Invalid(_) => (false, true),
+            Self::Unreadable(_) => (false, false),
+        }
+    }
+}
+
 impl From<&'static str> for HelloRejection {
     fn from(reason: &'static str) -> Self {
         Self::Invalid(reason)
@@ -248,10 +260,9 @@ fn open(
     // so the record is read again.
     if let Err(rejection) = identify(core, hello, &leaf) {
         // The other routers are told of the deletion. The change itself found no connection.
-        let is_deleted = matches!(rejection, HelloRejection::UnknownRouter);
-        let is_known = !matches!(rejection, HelloRejection::Unreadable(_));
+        let (is_deleted, is_revoked) = rejection.after_registration();
         connection.is_deleted.store(is_deleted, Ordering::SeqCst);
-        connection.is_revoked.store(is_known, Ordering::SeqCst);
+        connection.is_revoked.store(is_revoked, Ordering::SeqCst);
         connection.close();
         let (core, reason) = (core.clone(), rejection.to_string());
         // A connection that this one has replaced leaves the clean-up to it.
@@ -563,5 +574,19 @@ async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>)
         connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_within_a_hello_reject() {
+        let flags = |rejection: HelloRejection| rejection.after_registration();
+        assert_eq!(flags(HelloRejection::UnknownRouter), (true, true));
+        assert_eq!(flags("the router is disabled".into()), (false, true));
+        let unreadable = Error::Internal("the disk is gone".into());
+        assert_eq!(flags(unreadable.into()), (false, false));
     }
 }

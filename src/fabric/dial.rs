@@ -151,6 +151,10 @@ async fn attempt_all(
         };
         let is_over = network.circuits.find(&circuit.id).is_none();
         note_host(network, &candidate, &failed, is_over);
+        if is_over {
+            last = Some(failed.failure);
+            break;
+        }
         // After a failure of the path, the next attempt may choose the same terminator: it takes
         // another path only if a router or link was lost.
         let mut links = candidate
@@ -166,17 +170,12 @@ async fn attempt_all(
             sleep(pause).await;
             pause *= 2;
         } else {
-            if !is_over {
-                note_failed(network, circuit, &candidate, &failed.failure);
-            }
+            note_failed(network, circuit, &candidate, &failed.failure);
             if failed.place.is_of_host() || candidate.path.links.is_empty() {
                 tried.push(candidate.id().clone());
             }
         }
         last = Some(failed.failure);
-        if is_over {
-            break;
-        }
         attempt += 1;
     }
     let failure = last.unwrap_or_else(|| RequestFailure::internal(""));
