@@ -118,7 +118,7 @@ fn open_channel(
     // A session that ended between its lookup and its entry into the registry was not reported to
     // this channel.
     if let Err(rejection) = still_accepted(core, &channel) {
-        core.end_channel(&channel, &RequestFailure::invalid_api_session());
+        core.end_channel(&channel, &RequestFailure::internal(rejection.to_string()));
         return Err(rejection);
     }
     tracing::debug!(channel = channel.login.number, identity = %channel.login.identity, address = ?channel.login.address, "channel");

@@ -8,10 +8,10 @@
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a table
 //! of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task
 //! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`.
-//! A Connect becomes a [`circuit`] (`dial.rs`)
-//! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is in
-//! `fabric/live_terminators.rs`. `registry.rs` holds everything that is open here, `core.rs` defines
-//! how each ends, and `member.rs` is what the network (`fabric/`) commands.
+//! A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`]
+//! (`bind.rs`), whose terminator is in `fabric/live_terminators.rs`. `registry.rs` holds everything
+//! that is open here, `core.rs` defines how each ends, and `member.rs` is what the network
+//! (`fabric/`) commands.
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 

@@ -93,11 +93,11 @@ impl CircuitRegistry {
 
     pub(crate) fn remove_circuit(&self, circuit: &Circuit) {
         let mut open = self.open.lock();
-        // Another circuit with its id was not added, or was there before.
+        // A circuit that was refused because of its id leaves the one that has the id.
         if open
             .circuits
             .get(&circuit.id)
-            .is_some_and(|known| std::ptr::eq(&raw const **known, circuit))
+            .is_some_and(|known| std::ptr::eq(&**known, circuit))
         {
             open.circuits.remove(&circuit.id);
         }
