@@ -6,12 +6,12 @@ use std::{
     process::ExitCode,
 };
 
-use model::hidden_text::{shown, shown_lines};
-
-use super::{
-    api::output::OutputError,
-    run::{ConfigError, one_line},
+use model::{
+    config::ConfigError,
+    hidden_text::{shown, shown_lines},
 };
+
+use super::{api::output::OutputError, run::one_line};
 use crate::admin_socket::{Outcome, socket::CommandFailure};
 
 /// The result of a command.

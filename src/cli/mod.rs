@@ -214,12 +214,7 @@ fn is_of_program(arguments: &[OsString]) -> bool {
 
 fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Reread {
     let environment = environment.to_vec();
-    Box::new(move || {
-        arguments
-            .config(&environment)
-            .map(|settled| settled.config)
-            .map_err(|refused| refused.to_string())
-    })
+    Box::new(move || arguments.config(&environment).map(|settled| settled.config))
 }
 
 /// Prints the result of a command.

@@ -19,7 +19,7 @@ use figment::error::{Actual, Kind};
 use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Num, Value};
 use figment::{Figment, Metadata, Profile, Provider};
-use model::config::Config;
+use model::config::{Config, ConfigError};
 use pki::text_of;
 
 const PREFIX: &str = "OVERKEEP_";
@@ -101,23 +101,6 @@ pub struct ResolvedConfig {
     pub config: Config,
     /// One line for each variable with our prefix that is not a key.
     pub warnings: Vec<String>,
-}
-
-/// The error of a configuration, in one line: the key (or another subject), its source, and the
-/// reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} ({place}): {reason}")]
-pub struct ConfigError {
-    pub key: String,
-    pub place: String,
-    pub reason: String,
-}
-
-impl ConfigError {
-    /// Whether the value came from a flag, not from a variable or a file.
-    pub(crate) fn is_of_a_flag(&self) -> bool {
-        self.place.starts_with("--")
-    }
 }
 
 /// All sources of the configuration.

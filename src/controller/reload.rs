@@ -62,9 +62,10 @@ impl Reload {
     pub(crate) fn read(&self, again: &Reread) {
         match again() {
             Ok(config) => self.take(&config),
-            Err(reason) => {
-                tracing::warn!(reason, "the configuration is invalid; nothing was changed")
-            }
+            Err(error) => tracing::warn!(
+                reason = error.to_string(),
+                "the configuration is invalid; nothing was changed"
+            ),
         }
     }
 

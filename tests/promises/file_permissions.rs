@@ -173,7 +173,7 @@ fn writable_secret_files_are_refused() {
                 .changed()
                 .err()
                 .unwrap();
-            for said in [password, passphrase, key] {
+            for said in [password, passphrase, key.to_string()] {
                 let says = said.contains("chmod go-w")
                     && said.contains(&path.display().to_string())
                     && !said.contains("a secret text");

@@ -75,14 +75,16 @@ impl Files {
     ///
     /// # Errors
     /// What is wrong with them, in one line. The same error is reported once.
-    pub fn changed(&mut self) -> std::result::Result<Option<ExternalCertificate>, String> {
-        let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-        let chain = text_of(&self.certificate).map_err(|error| named(&self.certificate, error));
+    pub fn changed(&mut self) -> std::result::Result<Option<ExternalCertificate>, FilesError> {
+        let unreadable = |path: &Path, error: io::Error| FilesError::Unreadable {
+            path: path.to_owned(),
+            error,
+        };
+        let chain =
+            text_of(&self.certificate).map_err(|error| unreadable(&self.certificate, error));
         let texts = chain.and_then(|chain| {
-            Ok((
-                chain,
-                secret_of(&self.key).map_err(|error| named(&self.key, error))?,
-            ))
+            let key = secret_of(&self.key).map_err(|error| unreadable(&self.key, error))?;
+            Ok((chain, key))
         });
         let mut hash = digest::Context::new(&digest::SHA256);
         match &texts {
@@ -91,7 +93,7 @@ impl Files {
                 hash.update(chain.as_bytes());
                 hash.update(key.as_bytes());
             }
-            Err(reason) => hash.update(reason.as_bytes()),
+            Err(error) => hash.update(error.to_string().as_bytes()),
         }
         let found = hash.finish();
         let known = self.seen.replace(found);
@@ -99,15 +101,25 @@ impl Files {
             return Ok(None);
         }
         let (chain, key) = texts?;
-        let wrong = |error| {
-            format!(
-                "{} with {}: {error}",
-                self.certificate.display(),
-                self.key.display()
-            )
-        };
         ExternalCertificate::read(&chain, &key)
             .map(Some)
-            .map_err(wrong)
+            .map_err(|error| FilesError::Unusable {
+                certificate: self.certificate.clone(),
+                key: self.key.clone(),
+                error,
+            })
     }
+}
+
+/// Why the two files give no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    #[error("{}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("{} with {}: {error}", certificate.display(), key.display())]
+    Unusable {
+        certificate: PathBuf,
+        key: PathBuf,
+        error: Error,
+    },
 }

@@ -7,6 +7,7 @@
 
 use bincode::{
     config::{self, Config},
+    error::DecodeError,
     serde::{decode_from_slice, encode_into_std_write},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -77,19 +78,38 @@ fn append(bytes: &mut Vec<u8>, part: &impl Serialize) -> Result<()> {
 /// # Errors
 /// [`Error::Damaged`] with the kind, the id and the reason.
 pub fn decode<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>> {
-    read(id, bytes).map_err(|reason| Error::Damaged {
+    read(id, bytes).map_err(|damage| Error::Damaged {
         kind: E::KIND.name,
         id: id.into(),
-        reason,
+        reason: damage.to_string(),
     })
 }
 
-fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
+/// Why bytes are not a record.
+#[derive(Debug, thiserror::Error)]
+enum Damage {
+    #[error("it is too short")]
+    TooShort,
+    #[error("the checksum is wrong")]
+    Checksum,
+    #[error("{0}")]
+    Part(DecodeError),
+    /// A spec that is stored as text.
+    #[error("{0}")]
+    Text(serde_json::Error),
+    /// The parts of a kind, of this version or of an earlier one.
+    #[error("{0}")]
+    Parts(Error),
+    #[error("{0} bytes too many")]
+    TooLong(usize),
+}
+
+fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, Damage> {
     let Some(([version, sum @ ..], payload)) = bytes.split_first_chunk::<5>() else {
-        return Err("it is too short".into());
+        return Err(Damage::TooShort);
     };
     if checksum(id, bytes) != u32::from_le_bytes(*sum) {
-        return Err("the checksum is wrong".into());
+        return Err(Damage::Checksum);
     }
     let mut rest = Rest(payload);
     let (created_at, updated_at, is_system, tags): (Timestamp, Timestamp, bool, Tags) =
@@ -99,9 +119,9 @@ fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
     } else {
         E::upgrade(*version, &mut rest)
     };
-    let (spec, state) = parts.map_err(|e| e.to_string())?;
+    let (spec, state) = parts.map_err(Damage::Parts)?;
     if !rest.0.is_empty() {
-        return Err(format!("{} bytes too many", rest.0.len()));
+        return Err(Damage::TooLong(rest.0.len()));
     }
     Ok(Record {
         id: Id::from_text(id),
@@ -118,8 +138,8 @@ fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
 struct Rest<'b>(&'b [u8]);
 
 impl Rest<'_> {
-    fn next<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        let (value, read) = decode_from_slice(self.0, format()).map_err(|e| e.to_string())?;
+    fn next<T: DeserializeOwned>(&mut self) -> Result<T, Damage> {
+        let (value, read) = decode_from_slice(self.0, format()).map_err(Damage::Part)?;
         self.0 = self.0.get(read..).unwrap_or_default();
         Ok(value)
     }
@@ -130,16 +150,16 @@ impl Stored for Rest<'_> {
         &mut self,
         spec: SpecEncoding,
     ) -> Result<(S, T)> {
-        let mut parts = || -> Result<(S, T), String> {
+        let mut parts = || -> Result<(S, T), Damage> {
             let spec = match spec {
                 SpecEncoding::Binary => self.next()?,
                 SpecEncoding::Text => {
-                    serde_json::from_str(&self.next::<String>()?).map_err(|e| e.to_string())?
+                    serde_json::from_str(&self.next::<String>()?).map_err(Damage::Text)?
                 }
             };
             Ok((spec, self.next()?))
         };
-        parts().map_err(Error::Internal)
+        parts().map_err(|damage| Error::Internal(damage.to_string()))
     }
 }
 

@@ -9,7 +9,11 @@ use clap::{
         TypedValueParser, ValueParser,
     },
 };
-use model::{clock::Clock, config::Span, entity::kebab};
+use model::{
+    clock::Clock,
+    config::{InvalidText, Span},
+    entity::kebab,
+};
 use serde_json::{Map, Value as Json};
 
 use crate::http::default_of;
@@ -258,13 +262,24 @@ fn is_time(schema: &Json) -> bool {
         .is_some_and(|format| format == "date-time")
 }
 
+/// Why a text is no value of its flag.
+#[derive(Debug, thiserror::Error)]
+enum ValueError {
+    #[error("{0}")]
+    Duration(InvalidText),
+    #[error("is not valid JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("is neither KEY=VALUE nor a JSON object")]
+    Pair,
+}
+
 /// Reads a point in time: a date, which the controller checks, or a duration from now on.
-fn time(text: &str) -> Result<Json, String> {
+fn time(text: &str) -> Result<Json, ValueError> {
     let is_duration = text.starts_with(|first: char| first.is_ascii_digit()) && !text.contains('-');
     if !is_duration {
         return Ok(text.into());
     }
-    let lasts = Span::from_str(text).map_err(|error| error.to_string())?;
+    let lasts = Span::from_str(text).map_err(ValueError::Duration)?;
     Ok(Clock::system()
         .now()
         .plus(lasts.duration())
@@ -272,19 +287,17 @@ fn time(text: &str) -> Result<Json, String> {
         .into())
 }
 
-fn any(text: &str) -> Result<Json, String> {
-    serde_json::from_str(text).map_err(|error| format!("is not valid JSON: {error}"))
+fn any(text: &str) -> Result<Json, ValueError> {
+    serde_json::from_str(text).map_err(ValueError::Json)
 }
 
 /// Parses `key=value`, or a JSON object. A value that is not a number, `true`, `false` or `null` is
 /// text.
-fn pairs(text: &str) -> Result<Json, String> {
+fn pairs(text: &str) -> Result<Json, ValueError> {
     if text.starts_with('{') {
         return any(text);
     }
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("is neither KEY=VALUE nor a JSON object")?;
+    let (key, value) = text.split_once('=').ok_or(ValueError::Pair)?;
     let value = serde_json::from_str(value)
         .ok()
         .filter(|json: &Json| !json.is_object() && !json.is_array())

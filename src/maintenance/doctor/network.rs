@@ -220,8 +220,8 @@ fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig
             failed.push(format!("{name}: not checked, as the others took too long"));
             continue;
         }
-        let admitted = key_sets::admit(endpoint, settings).map_err(str::to_owned);
-        let client = admitted.and_then(|()| client.as_ref().map_err(Clone::clone));
+        let admitted = key_sets::admit(endpoint, settings);
+        let client = admitted.and_then(|()| Ok(client.as_ref().map_err(Clone::clone)?));
         match client.and_then(|client| key_sets::get(client, endpoint, settings)) {
             Ok(keys) if keys.is_empty() => failed.push(format!(
                 "{name}: no key can be used{}",

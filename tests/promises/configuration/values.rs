@@ -135,7 +135,10 @@ fn endless_file_is_refused() {
         &["passphrase-file", endless, "1 MiB"],
     );
     let mut files = pki::Files::new(endless.as_ref(), endless.as_ref());
-    assert_names(&files.changed().unwrap_err(), &[endless, "1 MiB"]);
+    assert_names(
+        &files.changed().unwrap_err().to_string(),
+        &[endless, "1 MiB"],
+    );
 }
 
 #[test]

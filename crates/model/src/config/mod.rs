@@ -9,6 +9,7 @@
 //! from the field's name.
 
 mod defaults;
+mod error;
 mod listen;
 mod router;
 mod secret_file;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use error::ConfigError;
 pub(crate) use listen::Listen;
 pub use router::{ControlTimes, RemoteRoutersConfig, RouterConfig};
 pub use secret_file::{passphrase, password};
@@ -336,5 +338,5 @@ impl Config {
     }
 }
 
-/// Reads the configuration again from the same sources; an error is one line.
-pub type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
+/// Reads the configuration again from the same sources.
+pub type Reread = Box<dyn Fn() -> Result<Config, ConfigError> + Send>;

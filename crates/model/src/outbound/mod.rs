@@ -8,10 +8,11 @@
 //! text. A URL that a server chose leads to this host or its link only if that server is there, too
 //! (`resolver.rs`).
 
+mod error;
 mod resolver;
 mod tls;
 
-use std::{io::Read, time::Duration};
+use std::{io::Read, sync::Arc, time::Duration};
 
 use flate2::read::MultiGzDecoder;
 use rustls::pki_types::CertificateDer;
@@ -25,6 +26,7 @@ use ureq::{
     },
 };
 
+pub use error::HttpError;
 use resolver::ChosenByServer;
 use tls::TlsConnector;
 
@@ -50,7 +52,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// TLS cannot be set up, which is a defect.
-    pub fn of_system(most: Duration) -> Result<Self, String> {
+    pub fn of_system(most: Duration) -> Result<Self, HttpError> {
         Self::trusting(&rustls_native_certs::load_native_certs().certs, most)
     }
 
@@ -58,8 +60,8 @@ impl HttpClient {
     ///
     /// # Errors
     /// As [`HttpClient::of_system`].
-    pub fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, String> {
-        let tls = TlsConnector::new(authorities).map_err(|error| error.to_string())?;
+    pub fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, HttpError> {
+        let tls = TlsConnector::new(authorities).map_err(HttpError::Tls)?;
         let config = Agent::config_builder()
             .timeout_global(Some(most))
             .max_redirects(0)
@@ -81,7 +83,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no answer, or the answer has more than `most` bytes.
-    pub fn get(&self, url: &str, most: u64) -> Result<HttpAnswer, String> {
+    pub fn get(&self, url: &str, most: u64) -> Result<HttpAnswer, HttpError> {
         read(
             self.agent
                 .get(lower_scheme(url))
@@ -96,10 +98,8 @@ impl HttpClient {
     ///
     /// # Errors
     /// `origin` is not a URL.
-    pub fn chosen_by(&self, origin: &str) -> Result<Self, String> {
-        let origin: Uri = origin
-            .parse()
-            .map_err(|_| "the URL of the server cannot be read".to_owned())?;
+    pub fn chosen_by(&self, origin: &str) -> Result<Self, HttpError> {
+        let origin: Uri = origin.parse().map_err(|_| HttpError::Origin)?;
         let resolver = ChosenByServer {
             origin,
             resolver: DefaultResolver::default(),
@@ -126,7 +126,7 @@ impl HttpClient {
         media: &str,
         body: &[u8],
         most: u64,
-    ) -> Result<HttpAnswer, String> {
+    ) -> Result<HttpAnswer, HttpError> {
         read(
             self.agent
                 .post(lower_scheme(url))
@@ -147,8 +147,8 @@ fn lower_scheme(url: &str) -> String {
     }
 }
 
-fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<HttpAnswer, String> {
-    let answer = answer.map_err(|error| error.to_string())?;
+fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<HttpAnswer, HttpError> {
+    let answer = answer?;
     let (status, mut body) = (answer.status().as_u16(), Vec::new());
     let coding = answer
         .headers()
@@ -158,14 +158,14 @@ fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<HttpAn
     let reader: Box<dyn Read> = match coding.as_deref() {
         None | Some("identity") => Box::new(reader),
         Some("gzip" | "x-gzip") => Box::new(MultiGzDecoder::new(reader)),
-        Some(_) => return Err("the answer is compressed in another way than gzip".into()),
+        Some(_) => return Err(HttpError::Compressed),
     };
     reader
         .take(most.saturating_add(1))
         .read_to_end(&mut body)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| HttpError::Body(Arc::new(error)))?;
     if body.len() as u64 > most {
-        Err(format!("the answer is longer than {most} bytes"))
+        Err(HttpError::TooLong(most))
     } else {
         Ok(HttpAnswer { status, body })
     }

@@ -14,10 +14,12 @@ use model::{
     config,
     entity::{ExternalJwtSigner, Record, signer_url::SignerUrl},
     error::{Error, Result},
-    outbound::HttpClient,
+    outbound::{HttpClient, HttpError},
 };
 use pki::{Verifiers, jwt::Verifier};
 use tokio::{sync::Semaphore, task::JoinHandle};
+
+use super::issuer_error::IssuerError;
 
 /// Seconds in `retry-after` when too many requests wait.
 const RETRY: u32 = 1;
@@ -29,7 +31,7 @@ pub(crate) struct KeySets(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySetConfig,
-    client: OnceLock<Result<HttpClient, String>>,
+    client: OnceLock<Result<HttpClient, HttpError>>,
     fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
@@ -139,8 +141,12 @@ impl KeySets {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
-        if let Err(reason) = admit(&source.endpoint, &self.0.settings) {
-            return tracing::warn!(signer = source.signer, reason, "no key set is fetched");
+        if let Err(error) = admit(&source.endpoint, &self.0.settings) {
+            return tracing::warn!(
+                signer = source.signer,
+                reason = error.to_string(),
+                "no key set is fetched"
+            );
         }
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
@@ -154,14 +160,11 @@ impl KeySets {
                 &inner.settings,
             )
         });
-        match fetched
-            .await
-            .unwrap_or_else(|stopped| Err(stopped.to_string()))
-        {
+        match fetched.await.unwrap_or_else(|stopped| Err(stopped.into())) {
             Ok(keys) => source.keep(keys, now),
-            Err(reason) => tracing::warn!(
+            Err(error) => tracing::warn!(
                 endpoint = source.endpoint,
-                reason,
+                reason = error.to_string(),
                 "a key set could not be fetched"
             ),
         }
@@ -222,11 +225,12 @@ impl Source {
 /// Checks that keys may be fetched from an endpoint. An earlier release accepted any address.
 ///
 /// # Errors
-/// The reason, which does not repeat the address: it may hold a secret.
-pub fn admit(endpoint: &str, settings: &config::KeySetConfig) -> Result<(), &'static str> {
+/// [`IssuerError::Url`], which does not repeat the address: it may hold a secret.
+pub fn admit(endpoint: &str, settings: &config::KeySetConfig) -> Result<(), IssuerError> {
     SignerUrl::read(endpoint)
-        .ok_or(NO_ADDRESS)?
-        .admit(settings.allow_http)
+        .ok_or(NO_ADDRESS)
+        .and_then(|url| url.admit(settings.allow_http))
+        .map_err(IssuerError::Url)
 }
 
 /// Fetches a key set. Blocks.
@@ -237,10 +241,10 @@ pub fn get(
     client: &HttpClient,
     endpoint: &str,
     settings: &config::KeySetConfig,
-) -> Result<Verifiers, String> {
+) -> Result<Verifiers, IssuerError> {
     let answer = client.get(endpoint, settings.max_bytes)?;
     if answer.status != 200 {
-        return Err(format!("status {}", answer.status));
+        return Err(IssuerError::Status(answer.status));
     }
-    Verifiers::read(&answer.body, settings.max_keys).map_err(|e| e.to_string())
+    Verifiers::read(&answer.body, settings.max_keys).map_err(IssuerError::KeySet)
 }

@@ -13,6 +13,7 @@ mod code_failures;
 pub mod codes;
 mod ended_sessions;
 mod fair_queue;
+mod issuer_error;
 pub mod key_sets;
 pub mod login;
 mod login_links;

@@ -23,14 +23,14 @@ use model::{
         ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl,
     },
     error::{Error, Result},
-    outbound::{HttpAnswer, HttpClient},
+    outbound::{HttpAnswer, HttpClient, HttpError},
 };
 use pki::{self, jwt::claimed_nonce};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::{ApiTokens, fair_queue::network};
+use super::{ApiTokens, fair_queue::network, issuer_error::IssuerError};
 
 /// At most this many log-ins wait for their code.
 const LIMIT: usize = 1024;
@@ -55,7 +55,7 @@ pub struct SignerLogins(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySetConfig,
-    client: OnceLock<Result<HttpClient, String>>,
+    client: OnceLock<Result<HttpClient, HttpError>>,
     /// Requests to issuers at the same time.
     requests: Arc<Semaphore>,
     /// Requests to issuers that wait or are in progress.
@@ -96,7 +96,7 @@ struct Metadata {
 struct Fetched {
     written_at: Timestamp,
     at: Timestamp,
-    found: Result<Arc<Metadata>, String>,
+    found: Result<Arc<Metadata>, IssuerError>,
 }
 
 /// A log-in that began.
@@ -153,7 +153,7 @@ impl SignerLogins {
                 &spec.name,
             ));
         };
-        let refused = |_: String| {
+        let refused = |_: IssuerError| {
             Error::invalid(
                 SIGNER,
                 "its issuer does not say how to log in; the log of the controller has the reason",
@@ -241,8 +241,8 @@ impl SignerLogins {
             .await?;
         match asked.and_then(|body| token(&body, &login)) {
             Ok(token) => Ok(Some((login.signer, token))),
-            Err(reason) => {
-                tracing::debug!(signer = %login.signer, reason = shortened(&reason), "the issuer gave no token for a code");
+            Err(error) => {
+                tracing::debug!(signer = %login.signer, reason = shortened(&error), "the issuer gave no token for a code");
                 Ok(None)
             }
         }
@@ -255,7 +255,7 @@ impl SignerLogins {
         signer: &Record<ExternalJwtSigner>,
         url: &str,
         now: Timestamp,
-    ) -> Result<Result<Arc<Metadata>, String>> {
+    ) -> Result<Result<Arc<Metadata>, IssuerError>> {
         if let Some(fetched) = self.0.fetched(signer, now) {
             return Ok(fetched);
         }
@@ -277,12 +277,12 @@ impl SignerLogins {
                     .ask(move |client| client.get(&from, MAX_ANSWER))
                     .await?
                     .and_then(|body| inner.metadata_in(&body)),
-                Err(reason) => Err(reason),
+                Err(error) => Err(error),
             };
-            if let Err(reason) = &found {
+            if let Err(error) = &found {
                 tracing::warn!(
                     signer = name,
-                    reason = shortened(reason),
+                    reason = shortened(error),
                     "the OpenID Connect metadata of the signer could not be read"
                 );
             }
@@ -299,7 +299,7 @@ impl SignerLogins {
         });
         fetch
             .await
-            .unwrap_or_else(|stopped| Ok(Err(stopped.to_string())))
+            .unwrap_or_else(|stopped| Ok(Err(stopped.into())))
     }
 }
 
@@ -338,7 +338,7 @@ impl Inner {
         &self,
         signer: &Record<ExternalJwtSigner>,
         now: Timestamp,
-    ) -> Option<Result<Arc<Metadata>, String>> {
+    ) -> Option<Result<Arc<Metadata>, IssuerError>> {
         let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let fetched = issuers
             .get(signer.id.as_str())
@@ -359,8 +359,9 @@ impl Inner {
         issuers.insert(signer.to_string(), fetched);
     }
 
-    fn metadata_in(&self, body: &[u8]) -> Result<Metadata, String> {
-        let metadata: Metadata = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    fn metadata_in(&self, body: &[u8]) -> Result<Metadata, IssuerError> {
+        let metadata: Metadata =
+            serde_json::from_slice(body).map_err(|error| IssuerError::Metadata(Arc::new(error)))?;
         for endpoint in [&metadata.authorization_endpoint, &metadata.token_endpoint] {
             admit(endpoint, self.settings.allow_http)?;
         }
@@ -372,10 +373,10 @@ impl Inner {
         .into_iter()
         .any(|url| url.len() > MAX_URL)
         {
-            return Err(format!("a URL is longer than {MAX_URL} bytes"));
+            return Err(IssuerError::LongUrl(MAX_URL));
         }
         if metadata.authorization_endpoint.contains('#') {
-            return Err("the authorization endpoint has a fragment".into());
+            return Err(IssuerError::Fragment);
         }
         Ok(metadata)
     }
@@ -383,8 +384,8 @@ impl Inner {
     /// The body of a successful answer of an issuer, or why there is none.
     async fn ask(
         self: &Arc<Self>,
-        question: impl FnOnce(&HttpClient) -> Result<HttpAnswer, String> + Send + 'static,
-    ) -> Result<Result<Vec<u8>, String>> {
+        question: impl FnOnce(&HttpClient) -> Result<HttpAnswer, HttpError> + Send + 'static,
+    ) -> Result<Result<Vec<u8>, IssuerError>> {
         let most = self.settings.timeout.duration();
         let busy = Error::Busy { retry_after: RETRY };
         let Ok(place) = self.places.clone().try_acquire_owned() else {
@@ -403,18 +404,16 @@ impl Inner {
             if answer.status == 200 {
                 Ok(answer.body)
             } else {
-                Err(format!("status {}", answer.status))
+                Err(IssuerError::Status(answer.status))
             }
         });
-        Ok(asked
-            .await
-            .unwrap_or_else(|stopped| Err(stopped.to_string())))
+        Ok(asked.await.unwrap_or_else(|stopped| Err(stopped.into())))
     }
 }
 
 /// The token in the answer of a token endpoint (RFC 6749, section 5.1). An id token is checked for
 /// the nonce of the log-in, whichever token is used (OpenID Connect Core 1.0, section 3.1.3.7).
-fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
+fn token(body: &[u8], login: &Waiting) -> Result<String, IssuerError> {
     let Tokens {
         access_token,
         id_token,
@@ -423,7 +422,7 @@ fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
         .as_ref()
         .is_some_and(|token| claimed_nonce(token).as_ref() != Some(&login.nonce))
     {
-        return Err("the id token does not have the nonce of the log-in".into());
+        return Err(IssuerError::Nonce);
     }
     let (member, token) = match login.target {
         TargetToken::Access => ("access_token", access_token),
@@ -431,7 +430,7 @@ fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
     };
     token
         .filter(|token| !token.is_empty())
-        .ok_or_else(|| format!("the answer has no {member}"))
+        .ok_or(IssuerError::NoToken(member))
 }
 
 #[derive(Deserialize)]
@@ -440,20 +439,19 @@ struct Tokens {
     id_token: Option<String>,
 }
 
-/// The error tells nothing of the text, which may hold a token.
-fn tokens(body: &[u8]) -> Result<Tokens, String> {
-    serde_json::from_slice(body).map_err(|error| {
-        format!(
-            "the answer cannot be read at column {} of line {}",
-            error.column(),
-            error.line()
-        )
+/// [`IssuerError::TokenAnswer`] tells nothing of the text, which may hold a token.
+fn tokens(body: &[u8]) -> Result<Tokens, IssuerError> {
+    serde_json::from_slice(body).map_err(|error| IssuerError::TokenAnswer {
+        column: error.column(),
+        line: error.line(),
     })
 }
 
-fn admit(url: &str, allow_http: bool) -> Result<(), String> {
-    let read = SignerUrl::read(url).ok_or("an endpoint is not an http or https URL")?;
-    read.admit(allow_http).map_err(str::to_owned)
+fn admit(url: &str, allow_http: bool) -> Result<(), IssuerError> {
+    SignerUrl::read(url)
+        .ok_or("an endpoint is not an http or https URL")
+        .and_then(|url| url.admit(allow_http))
+        .map_err(IssuerError::Url)
 }
 
 /// 256 random bits.
@@ -463,8 +461,8 @@ fn random() -> Result<String> {
 }
 
 /// A reason for the log, which an issuer may have made long.
-fn shortened(reason: &str) -> String {
-    reason.chars().take(MAX_REASON).collect()
+fn shortened(error: &IssuerError) -> String {
+    error.to_string().chars().take(MAX_REASON).collect()
 }
 
 #[cfg(test)]
@@ -479,8 +477,8 @@ mod tests {
             r#"{"id_token":["eyJzZWNyZXQ"]}"#,
             "eyJzZWNyZXQ",
         ] {
-            let told = tokens(body.as_bytes()).err().unwrap_or_default();
-            assert!(!told.is_empty() && !told.contains("eyJ"), "{told}");
+            let told = tokens(body.as_bytes()).err().unwrap().to_string();
+            assert!(!told.contains("eyJ"), "{told}");
         }
     }
 }

@@ -73,7 +73,7 @@ impl Certificates {
             .as_mut()
             .map(Files::changed)
             .transpose()
-            .map_err(unusable)?
+            .map_err(|error| unusable(error.to_string()))?
             .flatten()
         {
             keystore
@@ -277,7 +277,8 @@ impl Certificates {
         let changed = files
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .changed();
+            .changed()
+            .map_err(|error| error.to_string());
         let taken = changed.and_then(|found| {
             let Some(external) = found else {
                 return Ok(None);
