@@ -223,6 +223,7 @@ impl Jobs {
                 for id in batch {
                     // The enrollment may have been refreshed since it was read.
                     let old = change
+                        .read()
                         .find_readable(&id)?
                         .filter(|enrollment| enrollment.spec.expires_at < before);
                     old.map_or(Ok(()), |enrollment| change.delete_record(enrollment))?;
@@ -307,7 +308,7 @@ impl Jobs {
         let ended = self.changes.run_blocking(move |change| {
             let mut ended = Vec::new();
             for (id, at) in batch {
-                let Some(mut session) = change.find_readable(&id)? else {
+                let Some(mut session) = change.read().find_readable(&id)? else {
                     ended.push(id);
                     continue;
                 };

@@ -402,6 +402,8 @@ fn allow_passwords(
 
 /// The authenticator of a user name.
 fn authenticator_of(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
-    let found = change.find_by::<Authenticator>("updbUsername", username)?;
+    let found = change
+        .read()
+        .find_by::<Authenticator>("updbUsername", username)?;
     found.ok_or_else(|| Error::invalid("username", "no authenticator has this user name", username))
 }

@@ -90,6 +90,7 @@ async fn end(core: &ControlCore, unfit: Vec<Id<Session>>) -> Result<()> {
         let delete = move |change: &Change<'_, '_>| {
             for id in &some {
                 change
+                    .read()
                     .find_readable(id)?
                     .map_or(Ok(()), |session| change.delete_record(session))?;
             }

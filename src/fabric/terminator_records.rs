@@ -60,6 +60,7 @@ impl OfRouter {
     /// The record, unless it does not exist, or an administrator or another router made it.
     fn find(&self, change: &Change<'_, '_>) -> Result<Option<Record<Terminator>>> {
         Ok(change
+            .read()
             .find_readable(&self.id)?
             .filter(|record| record.spec.router == self.router && record.is_of_a_connection()))
     }
@@ -285,13 +286,15 @@ fn insert(change: &Change<'_, '_>, (id, spec, host): NewRecord) -> Result<Insert
             return Ok(Inserted::TooMany);
         }
         for other in others {
-            let other = change.find_readable(&Id::<Terminator>::from_text(other))?;
+            let other = change
+                .read()
+                .find_readable(&Id::<Terminator>::from_text(other))?;
             if other.is_some_and(|other| other.spec.identity_secret != spec.identity_secret) {
                 return Ok(Inserted::OtherSecret);
             }
         }
     }
-    if let Some(before) = change.find_readable(&id)? {
+    if let Some(before) = change.read().find_readable(&id)? {
         if before.spec.router != spec.router || !before.is_of_a_connection() {
             return Ok(Inserted::OtherId);
         }

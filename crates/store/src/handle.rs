@@ -31,11 +31,13 @@ use model::{
 /// The author is the controller itself, unless [`Store::by`] sets another. Clones are handles of
 /// the same store. The store closes when the last handle and the last [`Reader`] are dropped, or by
 /// [`Store::close`].
+///
+/// It derefs to its [`Reader`], which is the pointer to the store: both are handles of the same
+/// thing, a reader has no rule that a write could pass by, and a second list of its questions here
+/// would only pass them on.
 #[derive(Clone)]
 pub struct Store(Reader, Arc<Author>);
 
-/// A handle that can write can also read; a second list of the questions of [`Reader`] here would
-/// only pass them on.
 impl Deref for Store {
     type Target = Reader;
     fn deref(&self) -> &Reader {

@@ -75,7 +75,7 @@ impl Default for Options {
 }
 
 /// An open store that does not accept writes yet. Listeners of its commits register here. Dropping
-/// it closes the store.
+/// it closes the store. It derefs to its [`Reader`] as a [`Store`] does.
 pub struct OpenStore {
     reader: Reader,
     queue: usize,
@@ -83,7 +83,6 @@ pub struct OpenStore {
     retry: Duration,
 }
 
-/// The [`Reader`] has all questions; a second list of them here would only pass them on.
 impl Deref for OpenStore {
     type Target = Reader;
     fn deref(&self) -> &Reader {

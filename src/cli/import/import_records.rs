@@ -292,7 +292,7 @@ impl Job {
             return Ok(true);
         }
         if path == "config-types" && self.shipped.iter().any(|shipped| shipped == name) {
-            if (of.name)(change, id)?.is_some() {
+            if (of.name)(change.read(), id)?.is_some() {
                 return Ok(false);
             }
             imported::make_way(change, name)?;
@@ -340,7 +340,9 @@ impl Job {
         {
             for record in kind.records.iter().filter(|record| is_of_router(record)) {
                 let id = text(record, "id");
-                if self.begin("identities", record, "name") && (of.name)(change, id)?.is_some() {
+                if self.begin("identities", record, "name")
+                    && (of.name)(change.read(), id)?.is_some()
+                {
                     (of.replace)(change, id, (of.whole)(draft_with_ids(kind, record))?)?;
                 }
             }

@@ -123,7 +123,7 @@ pub(crate) fn apply(
         }
         objects.extend(pruned);
     }
-    let names = DeclaredNames::of(kinds, change);
+    let names = DeclaredNames::of(kinds, change.read());
     let texts = wanted
         .network
         .get(ASSERTIONS)
@@ -154,7 +154,7 @@ fn write(
     change: &Change<'_, '_>,
     network: &Map<String, Json>,
 ) -> Result<Vec<ObjectChange>> {
-    let names = DeclaredNames::of(kinds, change);
+    let names = DeclaredNames::of(kinds, change.read());
     let mut objects = Vec::new();
     for one in kinds.all() {
         let mut seen = BTreeSet::new();
@@ -187,7 +187,7 @@ fn put(
             members,
         })
     };
-    let (mut item, stored) = (item.clone(), (of.find)(change, name)?);
+    let (mut item, stored) = (item.clone(), (of.find)(change.read(), name)?);
     if let Json::Object(members) = &mut item {
         defaults::fill(of, members, stored.as_ref().map(|stored| &stored.draft));
     }
@@ -196,7 +196,7 @@ fn put(
         let whole = (of.whole)(draft.clone())?;
         let id = (of.create)(change, draft)?;
         // Creation may give some members other values than the draft.
-        if (of.find)(change, name)?.is_some_and(|made| made.draft != whole) {
+        if (of.find)(change.read(), name)?.is_some_and(|made| made.draft != whole) {
             (of.replace)(change, &id, whole)?;
         }
         return Ok(object(ChangeAction::Create, Vec::new()));
@@ -266,7 +266,7 @@ fn prune(
             continue;
         };
         let named: BTreeSet<&str> = items.iter().map(name_of).collect();
-        (one.each)(change, &mut |record| {
+        (one.each)(change.read(), &mut |record| {
             let goes =
                 !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
             deletions.extend(goes.then_some((one, record.id, record.name)));
@@ -288,7 +288,7 @@ fn prune(
     let mut objects = Vec::new();
     for (of, id, name) in deletions {
         // This object may have been deleted together with another one.
-        if (of.name)(change, &id)?.is_some() {
+        if (of.name)(change.read(), &id)?.is_some() {
             (of.delete)(change, &id)
                 .map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
         }

@@ -186,7 +186,7 @@ fn renewal_ends_many_session_certificates() {
                 Timestamp::from_millis(0),
                 session("ann", "internal", MANY + n),
             );
-            opened.state.epoch = tx.epoch()?;
+            opened.state.epoch = tx.read().epoch()?;
             tx.insert(opened)
         };
         store.write_blocking(open).unwrap();

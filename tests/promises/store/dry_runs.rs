@@ -61,7 +61,7 @@ async fn no_write_waits_for_dry_runs() {
         written
             .recv_timeout(Duration::from_secs(60))
             .expect("the write waits for the dry run")?;
-        assert_eq!(tx.count::<Task>()?, 1, "a dry run reads a snapshot");
+        assert_eq!(tx.read().count::<Task>()?, 1, "a dry run reads a snapshot");
         Ok(())
     };
     store.dry_run(beside, |_, _, ()| Ok(())).await.unwrap();
@@ -91,16 +91,17 @@ fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
     let listed = |query: &str, limit| {
         let query = Query::parse(query, FilterNames::<Task>::ALL).unwrap();
         let page = ListPlan::<Task>::of(query, Window { limit, offset: 0 }, Scope::All)
-            .page(tx)
+            .page(tx.read())
             .unwrap();
         (page.total, page.records)
     };
-    let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
+    let (mut newest, forth) = (Vec::new(), tx.read().history_after(0, usize::MAX).unwrap());
     let see = &mut |row: HistoryRow| {
         newest.push(row.sequence);
         Ok(())
     };
-    tx.history_back(HistoryClass::Changes, &[Task::KIND.name], 0, see)
+    tx.read()
+        .history_back(HistoryClass::Changes, &[Task::KIND.name], 0, see)
         .unwrap();
     let forth: Vec<_> = forth
         .into_iter()
@@ -115,8 +116,8 @@ fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
     let index = [ids("roles", "x"), ids("parent", "3"), ids("after", "3")];
     format!(
         "{done:?} {by:?} {index:?} {:?} {:?} {newest:?} {forth:?}",
-        tx.count::<Task>(),
-        tx.history_end()
+        tx.read().count::<Task>(),
+        tx.read().history_end()
     )
 }
 

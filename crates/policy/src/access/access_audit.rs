@@ -148,7 +148,7 @@ impl AccessAudit {
 /// Stores the end of the history as the position to start from.
 fn begin(store: &Store) -> Result<u64> {
     store.write_blocking(|tx| {
-        let end = tx.history_end()?;
+        let end = tx.read().history_end()?;
         tx.set_setting(SETTING, Some(&end.to_le_bytes()))?;
         Ok(end)
     })

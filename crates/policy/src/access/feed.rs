@@ -196,10 +196,10 @@ impl Access {
         let delta = in_order(&delta);
         let evaluate = |assertions: &[Assertion]| -> Vec<AssertionViolation> {
             self.ask_fairly(|engine| {
-                let engine = engine.as_if(&delta);
+                let what_if = engine.as_if(&delta);
                 assertions
                     .iter()
-                    .map(|assertion| assertion.violation(&engine, limit))
+                    .map(|assertion| assertion.violation(what_if.engine(), limit))
                     .collect()
             })
         };

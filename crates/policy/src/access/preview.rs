@@ -307,7 +307,7 @@ impl<'n> Preview<'n> {
         // A new subject has an id only with the changes applied.
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
         let gained = if is_any {
-            gained(&engine.as_if(&self.effective))
+            gained(engine.as_if(&self.effective).engine())
         } else {
             gained(engine)
         };
@@ -376,7 +376,7 @@ impl<'n> Preview<'n> {
         let after = if some.iter().all(is_gone) {
             vec![None; some.len()]
         } else {
-            classes(&engine.as_if(&self.effective))
+            classes(engine.as_if(&self.effective).engine())
         };
         for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
             if let Some(part) = self.parts.get_mut(*at) {
@@ -414,7 +414,7 @@ impl<'n> Preview<'n> {
         // A subject without a class afterwards is deleted and reaches nothing.
         let stays = |group: &(usize, PolicyEntityKind, RoaringBitmap, bool)| group.3;
         let after = if some.iter().any(stays) {
-            reach(&engine.as_if(&self.effective))
+            reach(engine.as_if(&self.effective).engine())
         } else {
             vec![RoaringBitmap::new(); some.len()]
         };
@@ -444,7 +444,7 @@ fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
     delta
         .iter()
         .zip(now)
-        .map(|(delta, now)| now.or_else(|| row(&what_if, delta)))
+        .map(|(delta, now)| now.or_else(|| row(what_if.engine(), delta)))
         .collect()
 }
 

@@ -182,12 +182,13 @@ impl Engine {
         // them.
         let (after, gained): (Vec<RoaringBitmap>, Vec<_>) = {
             let delta = changes.to_apply(self);
-            let engine = self.as_if(delta);
-            let after = reach(&engine);
+            let what_if = self.as_if(delta);
+            let engine = what_if.engine();
+            let after = reach(engine);
             let gained = asked
                 .iter()
                 .zip(before.iter().zip(&after))
-                .map(|((_, of, _), (before, after))| counted(&engine, of, after - before));
+                .map(|((_, of, _), (before, after))| counted(engine, of, after - before));
             let gained = gained.collect();
             (after, gained)
         };

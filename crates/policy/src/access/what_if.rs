@@ -1,7 +1,6 @@
 //! Updates of subjects and policies, applied for good or temporarily.
 
 use super::{Engine, Policy, PolicyEntityKind, PolicyKind};
-use std::ops::Deref;
 
 /// A subject or a policy as it is from now on; `None` means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,9 +123,9 @@ impl Engine {
     }
 }
 
-impl Deref for WhatIf<'_> {
-    type Target = Engine;
-    fn deref(&self) -> &Engine {
+impl WhatIf<'_> {
+    /// The engine with the changes.
+    pub(super) fn engine(&self) -> &Engine {
         self.engine
     }
 }

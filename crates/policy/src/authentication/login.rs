@@ -179,7 +179,7 @@ async fn lock_out(
         tracing::warn!(identity = %id, minutes, "locked out after wrong passwords");
         // Whoever knows a user name can cause it.
         change.act_for_client();
-        change.append_history(HistoryEntry {
+        change.tx().append_history(HistoryEntry {
             name: Some(identity.spec.name),
             ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str())
         })?;
@@ -288,7 +288,7 @@ fn open_in(
     let now = change.now();
     if stored.state.is_disabled(now)
         || !principal.is_allowed(&policy, now)
-        || !is_still_valid(change, &principal)?
+        || !is_still_valid(change.read(), &principal)?
     {
         return Err(Error::InvalidAuth);
     }
@@ -300,7 +300,7 @@ fn open_in(
     if let Some(certificate) = principal.certificate {
         session_certificate::add(change, &session.id, &certificate)?;
     }
-    Caller::of(session, identity, &policy, &**change)
+    Caller::of(session, identity, &policy, change)
 }
 
 /// Opens a session for the tunneler of a router, which has proven its certificate on its
@@ -322,7 +322,7 @@ pub async fn open_for_router(
             .ok_or(Error::InvalidAuth)?;
         let policy = change.get(stored.spec.auth_policy())?.spec;
         let (session, identity) = begin(change, stored, (String::new(), None), client_info)?;
-        Caller::of(session, identity, &policy, &**change).map(|caller| (caller, place))
+        Caller::of(session, identity, &policy, change).map(|caller| (caller, place))
     };
     changes.run(job).await.map(|(caller, _)| caller)
 }
@@ -336,9 +336,9 @@ fn begin(
     client_info: ClientInfo,
 ) -> Result<(Record<ApiSession>, Record<Identity>)> {
     let now = change.now();
-    change.known_as(&stored.id, &stored.spec.name);
-    let is_mfa_required = mfa::is_enrolled(change, &stored.id)?;
-    let config_types = config_types(change, &client_info.config_types)?;
+    change.tx().known_as(&stored.id, &stored.spec.name);
+    let is_mfa_required = mfa::is_enrolled(change.read(), &stored.id)?;
+    let config_types = config_types(change.read(), &client_info.config_types)?;
     let mut identity = stored.clone();
     if identity
         .state
@@ -358,7 +358,7 @@ fn begin(
     };
     let mut session = Record::new(Id::from_text(ApiSession::new_id()), now, session);
     session.state.ca_id = ca_id;
-    session.state.epoch = change.epoch()?;
+    session.state.epoch = change.read().epoch()?;
     Ok((change.insert(session)?, identity))
 }
 

@@ -75,7 +75,7 @@ pub fn may_set_up(caller: &Caller) -> Result<()> {
 /// # Errors
 /// [`Refusal::MfaExists`].
 pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -> Result<Id<Mfa>> {
-    if find(change, identity)?.is_some() {
+    if find(change.read(), identity)?.is_some() {
         return Err(Error::Refused(Refusal::MfaExists));
     }
     let record = Record::new(
@@ -97,7 +97,7 @@ pub fn verify(
     session: &Record<ApiSession>,
     attempt: &Attempt,
 ) -> Result<()> {
-    let mut mfa = unverified(change, &session.spec.identity_id)?;
+    let mut mfa = unverified(change.read(), &session.spec.identity_id)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Verify, change.now())?;
     mfa.spec.is_verified = true;
     change.put(mfa)?;
@@ -115,7 +115,7 @@ pub fn enter(
     session: &Record<ApiSession>,
     attempt: &Attempt,
 ) -> Result<()> {
-    let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
+    let mfa = find(change.read(), &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
     let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
     codes.verify(&mut mfa, attempt, CodePurpose::Enter, change.now())?;
     change.put(mfa)?;
@@ -132,7 +132,7 @@ pub fn show(
     identity: &Id<Identity>,
     attempt: &Attempt,
 ) -> Result<Record<Mfa>> {
-    let mut mfa = verified(change, identity)?;
+    let mut mfa = verified(change.read(), identity)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Show, change.now())?;
     change.put(mfa.clone())?;
     Ok(mfa)
@@ -148,7 +148,7 @@ pub fn renew(
     identity: &Id<Identity>,
     attempt: &Attempt,
 ) -> Result<()> {
-    let mut mfa = verified(change, identity)?;
+    let mut mfa = verified(change.read(), identity)?;
     codes.verify(&mut mfa, attempt, CodePurpose::Renew, change.now())?;
     codes.renew(&mut mfa.spec)?;
     change.put(mfa)
@@ -164,7 +164,7 @@ pub fn remove(
     identity: &Id<Identity>,
     attempt: &Attempt,
 ) -> Result<()> {
-    let mut mfa = of(change, identity)?;
+    let mut mfa = of(change.read(), identity)?;
     if mfa.spec.is_verified {
         codes.verify(&mut mfa, attempt, CodePurpose::Remove, change.now())?;
     }
@@ -178,7 +178,7 @@ pub fn remove(
 /// [`Error::NotFound`]: the identity does not exist.
 pub fn remove_without_code(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
     change.get(identity)?;
-    find(change, identity)?.map_or(Ok(()), |mfa| change.delete_record(mfa))
+    find(change.read(), identity)?.map_or(Ok(()), |mfa| change.delete_record(mfa))
 }
 
 fn complete(change: &Change<'_, '_>, session: &Id<ApiSession>) -> Result<()> {

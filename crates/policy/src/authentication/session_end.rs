@@ -43,7 +43,7 @@ pub fn end_idle(sessions: &Sessions, changes: &Changes, batch: usize) -> Result<
         let gone = changes.run_blocking(move |change| {
             let mut gone = Vec::new();
             for id in over {
-                match change.find_readable(&id)? {
+                match change.read().find_readable(&id)? {
                     Some(session) => change.delete_record(session)?,
                     None => gone.push(id),
                 }

@@ -12,7 +12,11 @@ impl Lifecycle for AuthPolicy {
     /// rejects the deletion instead.
     fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         let default = record.id.as_str() == DEFAULT_AUTH_POLICY;
-        if default && !change.any::<Identity>("authPolicyId", DEFAULT_AUTH_POLICY)? {
+        if default
+            && !change
+                .read()
+                .any::<Identity>("authPolicyId", DEFAULT_AUTH_POLICY)?
+        {
             return Err(Error::NotDeletable(
                 "the policy of identities that name none cannot be deleted".into(),
             ));

@@ -45,7 +45,9 @@ pub(super) fn add_as(
     wanted: NewAuthenticator,
 ) -> Result<Record<Authenticator>> {
     if let Some(fingerprint) = wanted.credential.fingerprint()
-        && change.any::<Authenticator>("certFingerprint", fingerprint)?
+        && change
+            .read()
+            .any::<Authenticator>("certFingerprint", fingerprint)?
     {
         return Err(Error::CertificateInUse {
             fingerprint: fingerprint.into(),
@@ -112,12 +114,16 @@ fn end_sessions(
     const FIELD: &str = "authenticator";
     if let Some(spared) = spared
         && let Some(mut session) = change.find(spared)?
-        && change.would_write_tombstone::<ApiSession>(FIELD, id.as_str())?
+        && change
+            .tx()
+            .would_write_tombstone::<ApiSession>(FIELD, id.as_str())?
     {
-        session.state.epoch = change.epoch()?.saturating_add(1);
+        session.state.epoch = change.read().epoch()?.saturating_add(1);
         change.put(session)?;
     }
-    let ended = change.few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;
+    let ended = change
+        .tx()
+        .few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;
     ended
         .into_iter()
         .filter(|session| Some(&session.id) != spared)

@@ -25,7 +25,10 @@ impl Lifecycle for Ca {
             .map_err(unreadable)?;
         record.state.fingerprint = first.fingerprint();
         record.state.verification_token = Uuid::new_v4().to_string();
-        if change.any::<Self>("fingerprint", &record.state.fingerprint)? {
+        if change
+            .read()
+            .any::<Self>("fingerprint", &record.state.fingerprint)?
+        {
             return Err(Error::Duplicate {
                 field: "certPem".into(),
                 value: record.spec.cert_pem.clone(),

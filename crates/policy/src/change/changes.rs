@@ -1,11 +1,13 @@
 //! Transactions of changes, and what they need besides the store. The operations on records in such
 //! a transaction are in `records.rs`.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use model::{
     clock::Timestamp,
-    entity::{AmountLimit, Author, Id, Identity, TypedLookup},
+    entity::{
+        AmountLimit, AnyRecord, Author, Epoch, Id, Identity, Kind, Lookup, RouterInfo, TypedLookup,
+    },
     error::Result,
 };
 use pki::Keystore;
@@ -151,22 +153,63 @@ impl Changes {
     }
 }
 
-/// One transaction of changes. It derefs to the transaction for reads.
+/// One transaction of changes. It answers what a [`Lookup`] answers; other questions go to
+/// [`Change::read`]. What it writes goes through its own methods, which know the rules of each
+/// kind. It does not deref to the transaction of the store, whose writes know none.
 pub struct Change<'c, 't> {
     pub(super) tx: &'c Tx<'t>,
     pub(super) context: &'c ChangeContext,
 }
 
-impl<'t> Deref for Change<'_, 't> {
-    type Target = Tx<'t>;
-    fn deref(&self) -> &Tx<'t> {
+impl<'t> Change<'_, 't> {
+    /// The transaction, for what it answers.
+    pub fn read(&self) -> &Read<'t> {
+        self.tx.read()
+    }
+
+    /// The transaction, for writes that are no records of a kind with rules.
+    pub(crate) fn tx(&self) -> &Tx<'t> {
         self.tx
+    }
+
+    /// The time of the change.
+    pub fn now(&self) -> Timestamp {
+        Lookup::now(self.tx)
+    }
+
+    /// Declares that a client makes what is written from now on, which has no right to change
+    /// anything but what is its own.
+    pub fn act_for_client(&self) {
+        self.tx.act_for_client();
     }
 }
 
-impl Change<'_, '_> {
-    /// The time of the change.
-    pub fn now(&self) -> Timestamp {
-        model::entity::Lookup::now(self.tx)
+impl Lookup for Change<'_, '_> {
+    fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        self.tx.record(kind, id)
+    }
+    fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
+        self.tx.ids(kind, field, value)
+    }
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
+        Lookup::any(self.tx, kind, field, value)
+    }
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        self.tx.ended(kind, field, value)
+    }
+    fn any_ended(&self) -> Result<bool> {
+        self.tx.any_ended()
+    }
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
+        self.tx.router_info(router)
+    }
+    fn is_connected(&self, identity: &str) -> bool {
+        self.tx.is_connected(identity)
+    }
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        self.tx.dynamic_cost(terminator)
+    }
+    fn now(&self) -> Timestamp {
+        Lookup::now(self.tx)
     }
 }

@@ -133,7 +133,7 @@ pub fn is_unseen(store: &Store, username: &str) -> Result<bool> {
 /// The file cannot be read or written.
 pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()> {
     store.write_blocking(move |tx| {
-        let Some(mut record) = unseen(tx, &administrator.username)? else {
+        let Some(mut record) = unseen(tx.read(), &administrator.username)? else {
             return Ok(());
         };
         administrator.note(tx)?;
@@ -239,7 +239,7 @@ fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> 
 pub fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
-        if let Some(seal) = stored_seal(tx, &sealed_keys)? {
+        if let Some(seal) = stored_seal(tx.read(), &sealed_keys)? {
             return Ok(seal);
         }
         let made = |e| Error::Internal(format!("making a key: {e}"));

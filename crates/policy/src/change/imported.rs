@@ -95,7 +95,7 @@ pub fn verified_ca(change: &Change<'_, '_>, id: &str) -> Result<()> {
 /// # Errors
 /// The file cannot be read or written.
 pub fn make_way(change: &Change<'_, '_>, name: &str) -> Result<()> {
-    let found = change.find_by::<ConfigType>("name", name)?;
+    let found = change.read().find_by::<ConfigType>("name", name)?;
     found.map_or(Ok(()), |found| change.delete_record(found))
 }
 
@@ -129,7 +129,7 @@ impl Issuers {
     /// The file cannot be read.
     pub fn read(change: &Change<'_, '_>) -> Result<Self> {
         let mut issuers = HashMap::<_, Vec<_>>::new();
-        change.each::<Ca>(|ca| {
+        change.read().each::<Ca>(|ca| {
             for certificate in ca.spec.certificates().unwrap_or_default() {
                 issuers
                     .entry(certificate.subject().clone())

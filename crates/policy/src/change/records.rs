@@ -9,8 +9,6 @@ use store::check_every;
 
 use super::{changes::Change, draft::Draft, lifecycle::Lifecycle};
 
-/// What has the name of a method of the transaction is public: a caller outside of the crate would
-/// otherwise reach the transaction, which knows no lifecycle.
 impl Change<'_, '_> {
     /// Creates a record from a request.
     ///

@@ -177,7 +177,7 @@ impl SealedKeys {
     /// One cannot be read or written.
     pub fn reseal(&self, tx: &Tx<'_>, next: &Self) -> Result<()> {
         for secret in Secret::ALL {
-            if let Some(bytes) = self.find(tx, secret)? {
+            if let Some(bytes) = self.find(tx.read(), secret)? {
                 next.save(tx, secret, &bytes)?;
             }
         }

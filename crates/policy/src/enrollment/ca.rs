@@ -91,11 +91,11 @@ fn admit(
     claim
         .iter()
         .try_for_each(|claim| hidden_text::check("externalId", claim))?;
-    let mut identity = Identity::named(free(change, name)?);
+    let mut identity = Identity::named(free(change.read(), name)?);
     identity.role_attributes = ca.spec.identity_roles.clone();
     identity.external_id.clone_from(&claim);
     if let Some(external_id) = &claim
-        && change.any::<Identity>("externalId", external_id)?
+        && change.read().any::<Identity>("externalId", external_id)?
     {
         return Err(Error::CertificateInUse {
             fingerprint: leaf.fingerprint(),

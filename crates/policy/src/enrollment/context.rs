@@ -119,7 +119,7 @@ pub(super) fn unknown() -> Error {
 /// Deletes an enrollment, which must still be as it was found, because another request may have
 /// used it meanwhile.
 pub(super) fn use_up(change: &Change<'_, '_>, enrollment: &Record<Enrollment>) -> Result<()> {
-    outstanding(change, &enrollment.spec.token)?;
+    outstanding(change.read(), &enrollment.spec.token)?;
     change.delete(&enrollment.id)
 }
 

@@ -65,7 +65,7 @@ pub async fn extend(
         pem: issued.pem(),
     };
     let work = move |change: &Change<'_, '_>| {
-        let (now, mut record) = own(change, &id, &owner.identity, None)?;
+        let (now, mut record) = own(change.read(), &id, &owner.identity, None)?;
         if now.fingerprint != current.fingerprint {
             return Err(stranger());
         }
@@ -99,7 +99,7 @@ pub async fn confirm(
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
         let fingerprint = shown.as_ref().map(Certificate::fingerprint);
-        let (old, mut record) = own(change, &id, &owner.identity, fingerprint.as_deref())?;
+        let (old, mut record) = own(change.read(), &id, &owner.identity, fingerprint.as_deref())?;
         let waiting = old
             .unverified
             .ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;

@@ -44,7 +44,7 @@ pub(crate) async fn redeem(
     };
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;
-        usable(change, &id)?;
+        usable(change.read(), &id)?;
         authenticator::add(change, wanted)
     };
     context.changes.run(work).await?;

@@ -59,6 +59,7 @@ pub fn sessions_to_end(
 pub fn end(change: &Change<'_, '_>, sessions_to_end: &[EndedSession]) -> Result<()> {
     for EndedSession { session, .. } in sessions_to_end {
         change
+            .read()
             .find_readable(session)?
             .map_or(Ok(()), |session| change.delete_record(session))?;
     }

@@ -28,6 +28,7 @@ use model::{
 use store::{Read, Restoration, Store, Tx};
 
 use super::{IdentityPosture, Memory, Posture, SessionMfaState, evidence::ChangedSessions, with};
+use crate::change::Change;
 
 /// The bytes of reports that are written in one transaction.
 const BATCH_BYTES: usize = 4 << 20;
@@ -59,7 +60,7 @@ impl Posture {
             if let Err(error) = store.write_blocking(move |tx| {
                 reports
                     .into_iter()
-                    .try_for_each(|report| write_report(tx, report))
+                    .try_for_each(|report| replace_report(tx, report))
             }) {
                 with(&self.memory, |memory| {
                     left.into_iter().for_each(|(session, identity)| {
@@ -92,13 +93,17 @@ impl Posture {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn write_report(tx: &Tx<'_>, report: EndpointReport) -> Result<()> {
-    if tx.find_readable(&report.api_session_id)?.is_none() {
+pub fn write_report(change: &Change<'_, '_>, report: EndpointReport) -> Result<()> {
+    replace_report(change.tx(), report)
+}
+
+fn replace_report(tx: &Tx<'_>, report: EndpointReport) -> Result<()> {
+    if tx.read().find_readable(&report.api_session_id)?.is_none() {
         return Ok(());
     }
     let id = Id::<EndpointReport>::from_text(report.api_session_id.as_str());
     let now = model::entity::Lookup::now(tx);
-    match (tx.find_readable(&id)?, report.is_blank()) {
+    match (tx.read().find_readable(&id)?, report.is_blank()) {
         (Some(old), true) => tx.delete_record(old),
         (Some(old), false) => tx.replace(
             old.clone(),

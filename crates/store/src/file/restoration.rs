@@ -97,7 +97,7 @@ impl Store {
     pub fn count_as_restored(&self) -> Result<()> {
         self.write_blocking(|tx| {
             let next = Restoration::next(
-                tx.bytes(StoreTable::Meta, RESTORED)?.as_deref(),
+                tx.read().bytes(StoreTable::Meta, RESTORED)?.as_deref(),
                 tx.read.now,
             );
             tx.rows.insert(StoreTable::Meta, RESTORED, &next)

@@ -102,7 +102,8 @@ pub(crate) fn unreadable_end(read: &Read<'_>, class: HistoryClass) -> Result<Opt
 
 /// Drops the last row of a class if it cannot be read.
 pub(crate) fn drop_unreadable_end(tx: &Tx<'_>, class: HistoryClass) -> Result<()> {
-    unreadable_end(tx, class)?.map_or(Ok(()), |key| tx.rows.remove(Table::History(class), &key))
+    unreadable_end(tx.read(), class)?
+        .map_or(Ok(()), |key| tx.rows.remove(Table::History(class), &key))
 }
 
 /// Decodes a row for output.
@@ -136,11 +137,12 @@ impl Tx<'_> {
             Action::Create | Action::Update | Action::Delete
         );
         let author = Author::clone(&self.author.borrow());
-        if self
-            .visits
-            .borrow_mut()
-            .counts(&self.context.visits, &entry, &author, self.read.now)
-        {
+        if self.visits.borrow_mut().counts(
+            &self.read().context.visits,
+            &entry,
+            &author,
+            self.read.now,
+        ) {
             return Ok(());
         }
         self.add(author, entry, |sequence| {
@@ -172,7 +174,7 @@ impl Tx<'_> {
         change: impl FnOnce(u64) -> u64,
     ) -> Result<()> {
         let class = entry.action.class(author.is_client);
-        let (own, other) = (end(self, class)?, end(self, class.other())?);
+        let (own, other) = (end(self.read(), class)?, end(self.read(), class.other())?);
         let last = own.sequence.max(other.sequence);
         let sequence = last
             .checked_add(1)
@@ -194,17 +196,19 @@ impl Tx<'_> {
     /// Drops up to [`BATCH`] rows of a class that need not be kept, oldest first. Returns their
     /// number.
     fn delete_old_rows(&self, class: HistoryClass, keep: Retention) -> Result<usize> {
-        let (mut anchor, end) = (anchor(self, class)?, end(self, class)?);
+        let (mut anchor, end) = (anchor(self.read(), class)?, end(self.read(), class)?);
         let mut old = Vec::new();
-        self.scan(Table::History(class), ALL, &mut |key, row| {
-            let goes = old.len() < BATCH && is_old(row, keep, end.total.wrapping_sub(anchor.total));
-            let Some(position) = ChainPosition::of(key, row).filter(|_| goes) else {
-                return Ok(ControlFlow::Break(()));
-            };
-            anchor = position;
-            old.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
-        })?;
+        self.read()
+            .scan(Table::History(class), ALL, &mut |key, row| {
+                let goes =
+                    old.len() < BATCH && is_old(row, keep, end.total.wrapping_sub(anchor.total));
+                let Some(position) = ChainPosition::of(key, row).filter(|_| goes) else {
+                    return Ok(ControlFlow::Break(()));
+                };
+                anchor = position;
+                old.push(key.to_vec());
+                Ok(ControlFlow::Continue(()))
+            })?;
         old.iter()
             .try_for_each(|key| self.rows.remove(Table::History(class), key))?;
         if !old.is_empty() {

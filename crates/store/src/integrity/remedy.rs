@@ -75,8 +75,8 @@ impl Remedy {
 /// Deletes a record that cannot be read. Its index rows and the references to it become faults,
 /// which later passes repair.
 fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
-    let entry = tx.context.registry.entry(place)?;
-    let Some(bytes) = tx.bytes(Table::Records(place), key)? else {
+    let entry = tx.read().context.registry.entry(place)?;
+    let Some(bytes) = tx.read().bytes(Table::Records(place), key)? else {
         return Ok(());
     };
     if text(key).is_ok_and(|id| (entry.parts)(id, &bytes).is_ok()) {
@@ -96,13 +96,13 @@ fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
 }
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
-    let entry = tx.context.registry.entry(place)?;
-    let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else {
+    let entry = tx.read().context.registry.entry(place)?;
+    let Some(bytes) = tx.read().bytes(Table::Records(place), id.as_bytes())? else {
         return Ok(());
     };
     for own in (entry.parts)(id, &bytes)?.entries {
-        let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
-        if missing && holder(tx, entry, place, id, &own)?.is_none() {
+        let missing = tx.read().bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
+        if missing && holder(tx.read(), entry, place, id, &own)?.is_none() {
             tx.rows.insert(Table::Index, &own.key, &own.row)?;
             tx.events.borrow_mut().extend(
                 own.key
@@ -115,15 +115,15 @@ fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
 }
 
 fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
-    let Some(row) = tx.bytes(Table::Index, key)? else {
+    let Some(row) = tx.read().bytes(Table::Index, key)? else {
         return Ok(());
     };
-    if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
+    if let Owner::Nobody(_) = Owner::of(tx.read(), key, &row)? {
         tx.rows.remove(Table::Index, key)?;
         let known = index::parts(key, &row).and_then(|(code, id)| {
-            let (place, _) = tx.context.registry.field(code)?;
+            let (place, _) = tx.read().context.registry.field(code)?;
             Some(Event::repaired(
-                tx.context.registry.entry(place).ok()?.kind,
+                tx.read().context.registry.entry(place).ok()?.kind,
                 id,
                 key.get(..key.len() - id.len())?,
             ))
@@ -134,17 +134,17 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
 }
 
 fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
-    let entry = tx.context.registry.entry(place)?;
+    let entry = tx.read().context.registry.entry(place)?;
     let mut cleared = HashSet::new();
     loop {
-        let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else {
+        let Some(bytes) = tx.read().bytes(Table::Records(place), id.as_bytes())? else {
             return Ok(());
         };
         let mut gone = None;
         for target in (entry.parts)(id, &bytes)?.targets {
             // A record under a tombstone counts as missing. Its removal would have the same effect
             // later.
-            if !tx.exists(target.kind, &target.id)? {
+            if !tx.read().exists(target.kind, &target.id)? {
                 gone = Some(target);
                 break;
             }

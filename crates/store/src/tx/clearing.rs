@@ -82,17 +82,21 @@ impl Tx<'_> {
             is_all,
         } in batches
         {
-            if let Some((place, entry)) = tombstone.kind(self) {
+            if let Some((place, entry)) = tombstone.kind(self.read()) {
                 for id in ids {
                     if self.events.borrow().len() >= limit {
                         return Ok(());
                     }
-                    if self.bytes(Table::Records(place), id.as_bytes())?.is_some() {
+                    if self
+                        .read()
+                        .bytes(Table::Records(place), id.as_bytes())?
+                        .is_some()
+                    {
                         self.whole(|| delete::delete(self, entry.kind, id))?;
                     }
                 }
             }
-            if *is_all && self.tombstone_epoch(&tombstone.prefix)? == tombstone.epoch {
+            if *is_all && self.read().tombstone_epoch(&tombstone.prefix)? == tombstone.epoch {
                 self.rows.remove(Table::Endings, &tombstone.prefix)?;
             }
         }

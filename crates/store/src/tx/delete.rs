@@ -53,7 +53,8 @@ impl Tx<'_> {
     /// stays.
     pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         self.delete_record(
-            self.load::<E>(id.as_str())?
+            self.read()
+                .load::<E>(id.as_str())?
                 .ok_or_else(|| missing(E::KIND, id))?,
         )
     }
@@ -74,7 +75,7 @@ impl Tx<'_> {
 /// deleted first.
 pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     delete_with(tx, kind, id, || {
-        tx.remove(tx.context.registry.place(kind)?, id)
+        tx.remove(tx.read().context.registry.place(kind)?, id)
     })
 }
 
@@ -85,7 +86,7 @@ fn delete_with(
     id: &str,
     remove: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let registry = &tx.context.registry;
+    let registry = &tx.read().context.registry;
     let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
     let mut held = plan.held.iter().filter(|(_, by)| !plan.known.contains(by));
     if let Some((field, first)) = held.next() {
@@ -107,7 +108,7 @@ fn delete_with(
     }
     for (place, id) in plan.deletions.iter().skip(1).rev() {
         // A dependent record that is damaged is kept, so that the damage stays visible.
-        tx.unless_damaged(tx.remove(*place, id))?;
+        tx.read().unless_damaged(tx.remove(*place, id))?;
     }
     remove()?;
     plan.tombstones
@@ -118,7 +119,7 @@ fn delete_with(
 }
 
 fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
-    let registry = &tx.context.registry;
+    let registry = &tx.read().context.registry;
     let mut plan = Plan::default();
     plan.add_deletion(first);
     let mut at = 0;
@@ -132,7 +133,7 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
                 } else {
                     0
                 };
-                match tx.few_ids(entry.kind, edge.field, &node.1, limit)? {
+                match tx.read().few_ids(entry.kind, edge.field, &node.1, limit)? {
                     Some(few) => {
                         for id in few {
                             plan.add_deletion((place, id));

@@ -138,7 +138,7 @@ impl Tx<'_> {
         match self.few::<E>(field, value)? {
             Some(few) => few
                 .into_iter()
-                .filter_map(|id| self.find_readable(&Id::from_text(id)).transpose())
+                .filter_map(|id| self.read().find_readable(&Id::from_text(id)).transpose())
                 .collect(),
             None => self
                 .write_tombstone(E::KIND, field, value)
@@ -165,7 +165,7 @@ impl Tx<'_> {
         } else {
             usize::MAX
         };
-        self.few_ids(E::KIND, field, value, limit)
+        self.read().few_ids(E::KIND, field, value, limit)
     }
 
     pub(crate) fn write_tombstone(
@@ -174,7 +174,7 @@ impl Tx<'_> {
         field: &'static str,
         value: &str,
     ) -> Result<()> {
-        let epoch = self.epoch()?.saturating_add(1);
+        let epoch = self.read().epoch()?.saturating_add(1);
         self.set_setting(EPOCH, Some(&epoch.to_le_bytes()))?;
         let note = TombstoneRecord {
             kind: kind.name.into(),

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    ops::{ControlFlow, Deref},
+    ops::ControlFlow,
     sync::Arc,
 };
 
@@ -46,14 +46,6 @@ pub struct Tx<'t> {
     pub(crate) first_row: Cell<Option<u64>>,
 }
 
-/// A transaction is asked like any other view of the store, by functions that take a [`Read`].
-impl<'t> Deref for Tx<'t> {
-    type Target = Read<'t>;
-    fn deref(&self) -> &Read<'t> {
-        &self.read
-    }
-}
-
 impl<'t> Tx<'t> {
     pub(crate) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
         let (events, visits) = (RefCell::default(), RefCell::default());
@@ -65,6 +57,11 @@ impl<'t> Tx<'t> {
             author: RefCell::new(author),
             first_row: Cell::default(),
         }
+    }
+
+    /// The transaction, for questions beyond those of a [`Lookup`].
+    pub fn read(&self) -> &Read<'t> {
+        &self.read
     }
 }
 
@@ -84,7 +81,7 @@ impl Tx<'_> {
                 "",
             ));
         }
-        if self.exists(E::KIND, id)? {
+        if self.read().exists(E::KIND, id)? {
             return Err(Error::Duplicate {
                 field: "id".into(),
                 value: id.into(),
@@ -125,9 +122,10 @@ impl Tx<'_> {
     /// Deletes the record with an id, of the kind at `place` in the registry, even if other records
     /// refer to it or a tombstone covers it.
     pub(crate) fn remove(&self, place: usize, id: &str) -> Result<()> {
-        let entry = self.context.registry.entry(place)?;
-        self.step()?;
+        let entry = self.read().context.registry.entry(place)?;
+        self.read().step()?;
         let bytes = self
+            .read()
             .bytes(Table::Records(place), id.as_bytes())?
             .ok_or_else(|| missing(entry.kind, id))?;
         self.apply((entry.deletion)(id, &bytes, self.is_by_system())?)
@@ -142,8 +140,8 @@ impl Tx<'_> {
         kind: Kind,
         target: &str,
     ) -> Result<()> {
-        let entry = self.context.registry.entry(place)?;
-        let Some(bytes) = self.bytes(Table::Records(place), id.as_bytes())? else {
+        let entry = self.read().context.registry.entry(place)?;
+        let Some(bytes) = self.read().bytes(Table::Records(place), id.as_bytes())? else {
             return Ok(());
         };
         if !(entry.stands)(id, &bytes, self)? {
@@ -203,7 +201,7 @@ impl Tx<'_> {
         for (entry, _) in &added {
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
-        let table = Table::Records(self.context.registry.place(kind)?);
+        let table = Table::Records(self.read().context.registry.place(kind)?);
         match row {
             Some(row) => self.rows.insert(table, id.as_bytes(), &row)?,
             None => self.rows.remove(table, id.as_bytes())?,
@@ -216,8 +214,8 @@ impl Tx<'_> {
     /// A new reference must lead to an existing record; a record may refer to itself.
     fn check_target(&self, kind: Kind, own: &str, target: &NewTarget) -> Result<()> {
         let itself = target.kind == kind && target.id == own;
-        let is_there =
-            itself || (self.exists(target.kind, &target.id)? && (target.stands)(self, &target.id)?);
+        let is_there = itself
+            || (self.read().exists(target.kind, &target.id)? && (target.stands)(self, &target.id)?);
         let missing = || Error::NotFound {
             kind: target.kind.name,
             id: target.id.clone(),
@@ -248,10 +246,11 @@ impl Tx<'_> {
             .map(|(value, _)| value)
             .unwrap_or_default();
         let mut taken = false;
-        self.visit_ids(kind, entry.field, &value, &mut |id| {
-            taken |= id != own;
-            Ok(ControlFlow::Break(()))
-        })?;
+        self.read()
+            .visit_ids(kind, entry.field, &value, &mut |id| {
+                taken |= id != own;
+                Ok(ControlFlow::Break(()))
+            })?;
         let shown = String::from_utf8_lossy(&value).into_owned();
         if taken {
             Err(Error::Duplicate {

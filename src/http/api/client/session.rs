@@ -101,7 +101,7 @@ fn open(
     record.tags = tags;
     change.insert(record).or_else(|refusal| match &refusal {
         Error::Duplicate { field, .. } if field == "key" => {
-            change.find_by("key", &key)?.ok_or(refusal)
+            change.read().find_by("key", &key)?.ok_or(refusal)
         }
         Error::NotFound {
             field: Some(field), ..

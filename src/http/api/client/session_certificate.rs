@@ -97,7 +97,7 @@ pub(crate) async fn delete(
     let session = session(&call)?.clone();
     call.changes
         .run(move |change| {
-            let certificate = own(change, &id, &session)?;
+            let certificate = own(change.read(), &id, &session)?;
             known.check(&certificate)?;
             change.delete_record(certificate)
         })

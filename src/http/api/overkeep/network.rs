@@ -193,7 +193,7 @@ async fn planned(
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
     let job = move |change: &Change<'_, '_>| {
         Ok((
-            tag(&kinds, change, &wanted)?,
+            tag(&kinds, change.read(), &wanted)?,
             apply(&kinds, change, &wanted)?,
         ))
     };
