@@ -290,8 +290,8 @@ fn hosted_by_all(services: &str) -> Policy {
 }
 
 fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
-    let subject = |subject, id, roles: Option<&[&str]>| Delta::PolicyEntityKind {
-        subject,
+    let subject = |kind, id, roles: Option<&[&str]>| Delta::Subject {
+        kind,
         id,
         roles: roles.map(|roles| roles.iter().map(ToString::to_string).collect()),
     };

@@ -1,27 +1,22 @@
 //! Keeps the engine in step with the store: it is filled at the start, then updated with every
 //! committed change.
 
-use std::{
-    mem,
-    sync::{Arc, mpsc::sync_channel},
-    thread,
-};
+use std::sync::Arc;
 
 use model::{
     clock::{Clock, Timestamp},
-    entity::{
-        self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType,
-        PostureCheck, Record, Roles, Service, ServiceEdgeRouterPolicy, ServicePolicy,
-    },
-    error::{Error, Result},
+    entity::{self, Config, Entity, Identity, Kind, PostureCheck, Service},
+    error::Result,
 };
 use parking_lot::{Mutex, MutexGuard};
-use store::{Event, OpenStore, Phase, Read, Reader};
+use store::{Event, OpenStore, Phase, Reader};
 
 use super::{
-    AccessShare, Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy,
-    PolicyEntityKind, PolicyKind, Right,
+    AccessShare, Assertion, AssertionViolation, Delta, Difference, Engine, PolicyEntityKind,
+    engine_roles::{EngineRole, between, engine_role},
+    fill::fill,
     preview::{Preview, PreviewedChanges, Step, in_order},
+    record_deltas::delta,
     shares::{AT_A_TIME, asked},
 };
 
@@ -29,11 +24,6 @@ use super::{
 const MAX_RESTARTS: usize = 3;
 /// The number of assertions that are evaluated before waiting threads get the lock.
 const ASSERTIONS_PER_STEP: usize = 8;
-
-/// While an engine is filled: the number of records per batch, and the number of batches that may
-/// wait.
-const BATCH: usize = 1024;
-const MAX_WAITING_BATCHES: usize = 4;
 
 /// The engine behind one lock. Cheap to clone.
 #[derive(Clone)]
@@ -234,76 +224,6 @@ fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.millis()).unwrap_or(0)
 }
 
-/// Fills an engine with the stored records. One thread reads while another updates the engine.
-///
-/// # Errors
-/// The store cannot be read, or no thread can be started.
-pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
-    let (sender, batches) = sync_channel::<Vec<Delta>>(MAX_WAITING_BATCHES);
-    thread::scope(move |scope| {
-        let apply = move || {
-            for delta in batches.into_iter().flatten() {
-                engine.apply(&delta, 0);
-            }
-        };
-        let started = thread::Builder::new()
-            .name("engine-fill".into())
-            .spawn_scoped(scope, apply);
-        started.map_err(|e| {
-            Error::Internal(format!("cannot start a thread for the access engine: {e}"))
-        })?;
-        let mut batch = Vec::with_capacity(BATCH);
-        // The receiver is only dropped after a panic, which the scope passes on.
-        each_delta(tx, |delta| {
-            batch.push(delta);
-            if batch.len() == BATCH {
-                drop(sender.send(mem::replace(&mut batch, Vec::with_capacity(BATCH))));
-            }
-        })?;
-        drop(sender.send(batch));
-        Ok(())
-    })
-}
-
-/// Passes on everything that an engine needs as updates.
-fn each_delta(tx: &Read<'_>, mut pass_on: impl FnMut(Delta)) -> Result<()> {
-    let mut pass_on = |delta: Delta| {
-        pass_on(delta);
-        Ok(())
-    };
-    tx.each::<EdgeRouter>(|r| {
-        pass_on(of_subject(
-            PolicyEntityKind::EdgeRouter,
-            &r,
-            &r.spec.role_attributes,
-        ))
-    })?;
-    tx.each::<Service>(|r| {
-        pass_on(of_subject(
-            PolicyEntityKind::Service,
-            &r,
-            &r.spec.role_attributes,
-        ))
-    })?;
-    tx.each::<PostureCheck>(|r| {
-        pass_on(of_subject(
-            PolicyEntityKind::PostureCheck,
-            &r,
-            &r.spec.role_attributes,
-        ))
-    })?;
-    tx.each::<Identity>(|r| {
-        pass_on(of_subject(
-            PolicyEntityKind::Identity,
-            &r,
-            &r.spec.role_attributes,
-        ))
-    })?;
-    tx.each::<ServicePolicy>(|r| pass_on(of_policy(&r, service_policy)))?;
-    tx.each::<EdgeRouterPolicy>(|r| pass_on(of_policy(&r, edge_router_policy)))?;
-    tx.each::<ServiceEdgeRouterPolicy>(|r| pass_on(of_policy(&r, service_edge_router_policy)))
-}
-
 /// Whether an event disables an identity (`true`) or enables it (`false`); `None` if it does
 /// neither.
 fn becomes_disabled(event: &Event, now: Timestamp) -> Option<bool> {
@@ -316,163 +236,11 @@ fn becomes_disabled(event: &Event, now: Timestamp) -> Option<bool> {
 
 /// The update that takes everything from the identity of an event.
 fn without_identity(event: &Event) -> Delta {
-    Delta::PolicyEntityKind {
-        subject: PolicyEntityKind::Identity,
+    Delta::Subject {
+        kind: PolicyEntityKind::Identity,
         id: event.id.clone(),
         roles: None,
     }
-}
-
-/// The update of the engine for one event, if there is one.
-fn delta(event: &Event) -> Option<Delta> {
-    subject_delta::<EdgeRouter>(event, PolicyEntityKind::EdgeRouter, |r| {
-        &r.spec.role_attributes
-    })
-    .or_else(|| {
-        subject_delta::<Identity>(event, PolicyEntityKind::Identity, |r| {
-            &r.spec.role_attributes
-        })
-    })
-    .or_else(|| {
-        subject_delta::<Service>(event, PolicyEntityKind::Service, |r| {
-            &r.spec.role_attributes
-        })
-    })
-    .or_else(|| {
-        subject_delta::<PostureCheck>(event, PolicyEntityKind::PostureCheck, |r| {
-            &r.spec.role_attributes
-        })
-    })
-    .or_else(|| policy_delta::<ServicePolicy>(event, PolicyKind::Service, service_policy))
-    .or_else(|| policy_delta::<EdgeRouterPolicy>(event, PolicyKind::EdgeRouter, edge_router_policy))
-    .or_else(|| {
-        policy_delta::<ServiceEdgeRouterPolicy>(
-            event,
-            PolicyKind::ServiceEdgeRouter,
-            service_edge_router_policy,
-        )
-    })
-}
-
-fn subject_delta<E: Entity>(
-    event: &Event,
-    subject: PolicyEntityKind,
-    roles: fn(&Record<E>) -> &Roles,
-) -> Option<Delta> {
-    match event.of::<E>()? {
-        (old, Some(new)) if old.is_none_or(|old| roles(old) != roles(new)) => {
-            Some(of_subject(subject, new, roles(new)))
-        }
-        (Some(old), None) => Some(Delta::PolicyEntityKind {
-            subject,
-            id: old.id.to_string(),
-            roles: None,
-        }),
-        _ => None,
-    }
-}
-
-fn policy_delta<E: Entity>(
-    event: &Event,
-    kind: PolicyKind,
-    policy_of: fn(&Record<E>) -> Policy,
-) -> Option<Delta> {
-    match event.of::<E>()? {
-        (old, Some(new)) if old.is_none_or(|old| policy_of(old) != policy_of(new)) => {
-            Some(of_policy(new, policy_of))
-        }
-        (Some(old), None) => Some(Delta::Policy {
-            kind,
-            id: old.id.to_string(),
-            policy: None,
-        }),
-        _ => None,
-    }
-}
-
-fn of_subject<E: Entity>(subject: PolicyEntityKind, record: &Record<E>, roles: &Roles) -> Delta {
-    Delta::PolicyEntityKind {
-        subject,
-        id: record.id.to_string(),
-        roles: Some(texts(roles)),
-    }
-}
-
-fn of_policy<E: Entity>(record: &Record<E>, policy_of: fn(&Record<E>) -> Policy) -> Delta {
-    let policy = policy_of(record);
-    Delta::Policy {
-        kind: policy.kind,
-        id: record.id.to_string(),
-        policy: Some(policy),
-    }
-}
-
-pub(super) fn texts(roles: &Roles) -> Vec<String> {
-    roles.entries().iter().cloned().collect()
-}
-
-impl From<entity::Semantic> for MatchRule {
-    fn from(of: entity::Semantic) -> Self {
-        match of {
-            entity::Semantic::AllOf => Self::AllOf,
-            entity::Semantic::AnyOf => Self::AnyOf,
-        }
-    }
-}
-
-impl From<PolicyType> for Right {
-    /// The right that a stored policy grants; a stored policy never has type `Invalid`.
-    fn from(of: PolicyType) -> Self {
-        if of == PolicyType::Bind {
-            Self::Bind
-        } else {
-            Self::Dial
-        }
-    }
-}
-
-impl From<Right> for PolicyType {
-    fn from(right: Right) -> Self {
-        match right {
-            Right::Dial => Self::Dial,
-            Right::Bind => Self::Bind,
-        }
-    }
-}
-
-fn service_policy(record: &Record<ServicePolicy>) -> Policy {
-    let spec = &record.spec;
-    let [identities, services, checks] = [
-        &spec.identity_roles,
-        &spec.service_roles,
-        &spec.posture_check_roles,
-    ]
-    .map(texts);
-    Policy::service(
-        Right::from(spec.policy_type),
-        spec.semantic.into(),
-        identities,
-        services,
-        checks,
-    )
-}
-
-fn edge_router_policy(record: &Record<EdgeRouterPolicy>) -> Policy {
-    let spec = &record.spec;
-    Policy::edge_router(
-        spec.semantic.into(),
-        texts(&spec.identity_roles),
-        texts(&spec.edge_router_roles),
-    )
-}
-
-fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Policy {
-    let spec = &record.spec;
-    Policy::service_edge_router(
-        spec.semantic.into(),
-        texts(&spec.service_roles),
-        texts(&spec.edge_router_roles),
-    )
 }
 
 /// The subjects whose change is visible although no right changes: a service or posture check, or a
@@ -518,84 +286,16 @@ pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     };
     access.ask(|engine| {
         let named = match (from, to) {
-            (EngineRole::Policy(kind), EngineRole::PolicyEntityKind(to)) => {
-                engine.members(kind, id, to)
-            }
-            (EngineRole::PolicyEntityKind(from), EngineRole::Policy(kind)) => {
+            (EngineRole::Policy(kind), EngineRole::Subject(to)) => engine.members(kind, id, to),
+            (EngineRole::Subject(from), EngineRole::Policy(kind)) => {
                 engine.policies(kind, from, id)
             }
-            (EngineRole::PolicyEntityKind(from), EngineRole::PolicyEntityKind(to)) => {
-                match between(from, to) {
-                    Some(kind) => engine.related(kind, from, id, to),
-                    None => return Vec::new(),
-                }
-            }
+            (EngineRole::Subject(from), EngineRole::Subject(to)) => match between(from, to) {
+                Some(kind) => engine.related(kind, from, id, to),
+                None => return Vec::new(),
+            },
             (EngineRole::Policy(_), EngineRole::Policy(_)) => return Vec::new(),
         };
         named.in_order().map(|(_, id)| id.to_string()).collect()
     })
-}
-
-/// The role of a kind in the engine.
-#[derive(Clone, Copy)]
-pub(super) enum EngineRole {
-    Policy(PolicyKind),
-    PolicyEntityKind(PolicyEntityKind),
-}
-
-/// The kinds of subjects and of policies.
-pub(super) const ENGINE_ROLES: [(Kind, EngineRole); 7] = [
-    (
-        Identity::KIND,
-        EngineRole::PolicyEntityKind(PolicyEntityKind::Identity),
-    ),
-    (
-        Service::KIND,
-        EngineRole::PolicyEntityKind(PolicyEntityKind::Service),
-    ),
-    (
-        EdgeRouter::KIND,
-        EngineRole::PolicyEntityKind(PolicyEntityKind::EdgeRouter),
-    ),
-    (
-        PostureCheck::KIND,
-        EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck),
-    ),
-    (ServicePolicy::KIND, EngineRole::Policy(PolicyKind::Service)),
-    (
-        EdgeRouterPolicy::KIND,
-        EngineRole::Policy(PolicyKind::EdgeRouter),
-    ),
-    (
-        ServiceEdgeRouterPolicy::KIND,
-        EngineRole::Policy(PolicyKind::ServiceEdgeRouter),
-    ),
-];
-
-/// The kind of subject with this name, if it is one.
-pub fn subject(kind: &str) -> Option<PolicyEntityKind> {
-    if let EngineRole::PolicyEntityKind(subject) = engine_role(kind)? {
-        Some(subject)
-    } else {
-        None
-    }
-}
-
-/// The role in the engine of the kind with this name.
-pub(super) fn engine_role(kind: &str) -> Option<EngineRole> {
-    ENGINE_ROLES
-        .into_iter()
-        .find(|(of, _)| of.name == kind)
-        .map(|(_, engine_role)| engine_role)
-}
-
-/// The kind of policy that connects two kinds of subjects.
-fn between(one: PolicyEntityKind, other: PolicyEntityKind) -> Option<PolicyKind> {
-    use PolicyEntityKind::{EdgeRouter, Identity, Service};
-    match (one, other) {
-        (Identity, Service) | (Service, Identity) => Some(PolicyKind::Service),
-        (Identity, EdgeRouter) | (EdgeRouter, Identity) => Some(PolicyKind::EdgeRouter),
-        (Service, EdgeRouter) | (EdgeRouter, Service) => Some(PolicyKind::ServiceEdgeRouter),
-        _ => None,
-    }
 }

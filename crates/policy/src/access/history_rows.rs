@@ -9,7 +9,8 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
-    feed::{self, ENGINE_ROLES, EngineRole, engine_role},
+    engine_roles::{ENGINE_ROLES, EngineRole, engine_role},
+    record_deltas::texts,
 };
 
 /// The member with the role attributes of a subject.
@@ -35,12 +36,7 @@ pub(super) enum RowFacts {
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     ENGINE_ROLES
         .into_iter()
-        .filter(|(_, role)| {
-            !matches!(
-                role,
-                EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck)
-            )
-        })
+        .filter(|(_, role)| !matches!(role, EngineRole::Subject(PolicyEntityKind::PostureCheck)))
         .map(|(kind, _)| kind.name)
 }
 
@@ -72,13 +68,13 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
     };
     let id = row.id.clone();
     match engine_role(&row.kind)? {
-        EngineRole::PolicyEntityKind(subject) => {
+        EngineRole::Subject(kind) => {
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
                 // The row of a created or deleted record has only the members with a value.
                 Some(None) if row.action == Action::Update => return None,
-                lists => lists.map(|roles| feed::texts(&roles.unwrap_or_default())),
+                lists => lists.map(|roles| texts(&roles.unwrap_or_default())),
             };
-            Some(Delta::PolicyEntityKind { subject, id, roles })
+            Some(Delta::Subject { kind, id, roles })
         }
         EngineRole::Policy(kind) => {
             let gone = Delta::Policy {
@@ -123,7 +119,7 @@ fn with_members(mut policy: Policy, members: &Map<String, Json>) -> Policy {
     for (member, subject) in LISTS {
         if let Some(roles) = read::<Roles>(members, member) {
             policy.lists.retain(|(of, _)| *of != subject);
-            policy.lists.push((subject, feed::texts(&roles)));
+            policy.lists.push((subject, texts(&roles)));
         }
     }
     policy

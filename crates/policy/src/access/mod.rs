@@ -18,7 +18,8 @@
 //! Start at `roles.rs` (the rule), then `role_index.rs` (the two directions), then
 //! `engine_queries.rs`. A preview changes the same engine temporarily (`what_if`) and computes the
 //! difference (`preview`). The access that changes gave and took is written to the history by a
-//! separate engine that follows the history (`history_rows.rs`, `access_audit.rs`).
+//! separate engine that follows the history (`history_rows.rs`, `change_shares.rs`,
+//! `access_audit.rs`).
 //!
 //! Invariant: the index only proposes, the rule decides. Everything allowed, listed or explained
 //! was decided by `List::match_reason` or its bitmap form in `role_index.rs`. A property test
@@ -26,9 +27,13 @@
 
 mod access_audit;
 mod assertion;
+mod change_shares;
+mod difference;
 mod engine;
 mod engine_queries;
+mod engine_roles;
 mod feed;
+mod fill;
 mod history_rows;
 mod names;
 mod near_miss;
@@ -36,6 +41,8 @@ mod observer;
 mod policy_index;
 mod population;
 mod preview;
+mod record_deltas;
+mod relation;
 mod rights;
 mod role_diff;
 mod role_index;
@@ -49,12 +56,13 @@ use serde::{Deserialize, Serialize};
 pub use access_audit::AccessAudit;
 pub(crate) use assertion::AssertionViolation;
 pub use assertion::{Assertion, Selection};
+pub use difference::{AccessDiff, Difference};
 pub use engine::Engine;
 pub use engine_queries::{GrantReason, PolicyGrant, RoleMatch};
-pub use feed::{Access, related, subject};
+pub use engine_roles::subject;
+pub use feed::{Access, related};
 pub(crate) use names::NamedRows;
 pub(crate) use near_miss::NearMiss;
-pub use preview::{AccessDiff, Difference};
 pub use rights::ServiceRights;
 pub use shares::AccessShare;
 pub use what_if::Delta;

@@ -6,107 +6,19 @@
 //! once for all subjects of a class, in steps between which the lock is released.
 
 use super::{
-    Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right,
-    policy_index::{PolicyIndex, SubjectClass},
-    role_diff::{difference, only_loses},
+    AccessDiff, Delta, Difference, Engine, PolicyEntityKind,
+    policy_index::SubjectClass,
+    relation::{BIND, DIAL, IDENTITY_ROUTERS, Pairs, Relation, SERVICE_ROUTERS},
+    role_diff::only_loses,
 };
-use model::entity::{Counted, PairCount};
-use roaring::{MultiOps, RoaringBitmap};
-use schemars::JsonSchema;
-use serde::Serialize;
-use std::{collections::HashMap, iter::Zip, slice, sync::Arc, vec};
-
-/// What changes would give and take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "AccessDifference")]
-pub struct Difference<N = Arc<str>> {
-    /// Identities, and services that policies let them dial.
-    pub dial: AccessDiff<N>,
-    /// Identities, and services that policies let them bind.
-    pub bind: AccessDiff<N>,
-    /// Identities, and edge routers that they may use.
-    pub identity_routers: AccessDiff<N>,
-    /// Services, and edge routers that they may be reached over.
-    pub service_routers: AccessDiff<N>,
-}
-
-/// The access gained and lost in one relation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "AccessDiff")]
-pub struct AccessDiff<N> {
-    /// What may be used after the change and not before.
-    pub gained: PairCount<N>,
-    /// What may be used before the change and not after.
-    pub lost: PairCount<N>,
-}
-
-impl<N> Difference<N> {
-    /// The difference that the opposite change would make.
-    pub(super) fn reversed(self) -> Self {
-        let reversed = |AccessDiff { gained, lost }: AccessDiff<N>| AccessDiff {
-            gained: lost,
-            lost: gained,
-        };
-        Self {
-            dial: reversed(self.dial),
-            bind: reversed(self.bind),
-            identity_routers: reversed(self.identity_routers),
-            service_routers: reversed(self.service_routers),
-        }
-    }
-}
-
-impl Difference {
-    /// The same difference with each id replaced, or left out where `name` gives nothing. The
-    /// counts stay.
-    ///
-    /// # Errors
-    /// The first error of `name`.
-    pub fn named<N, E>(
-        &self,
-        name: impl Fn(PolicyEntityKind, &str) -> Result<Option<N>, E>,
-    ) -> Result<Difference<N>, E> {
-        let counted = |subject, Counted { count, first }: &Counted<Arc<str>>| {
-            let first: Result<Vec<N>, E> = first
-                .iter()
-                .filter_map(|id| name(subject, id).transpose())
-                .collect();
-            Ok(Counted {
-                count: *count,
-                first: first?,
-            })
-        };
-        let count_pairs = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
-            Ok(PairCount {
-                pairs: *pairs,
-                who: counted(of.who, who)?,
-                what: counted(of.what, what)?,
-            })
-        };
-        let changes_of = |of: &Relation, changes_of: &AccessDiff<Arc<str>>| {
-            Ok(AccessDiff {
-                gained: count_pairs(of, &changes_of.gained)?,
-                lost: count_pairs(of, &changes_of.lost)?,
-            })
-        };
-        Ok(Difference {
-            dial: changes_of(&DIAL, &self.dial)?,
-            bind: changes_of(&BIND, &self.bind)?,
-            identity_routers: changes_of(&IDENTITY_ROUTERS, &self.identity_routers)?,
-            service_routers: changes_of(&SERVICE_ROUTERS, &self.service_routers)?,
-        })
-    }
-}
+use roaring::RoaringBitmap;
+use std::{collections::HashMap, iter::Zip, slice, vec};
 
 /// The size of a step: changes examined, subjects grouped, groups evaluated. The last two grow with
 /// the number of changes, because a step also applies all changes.
 const CHANGES: usize = 64;
 const ROWS: usize = 1024;
 const GROUPS: usize = 32;
-/// Up to this many subjects are taken without counting the other side.
-const FEW: u64 = 64;
-
 /// The changes that a preview was made of.
 #[derive(Default)]
 pub struct PreviewedChanges {
@@ -170,46 +82,6 @@ struct Part {
     lost: Pairs,
 }
 
-#[derive(Default)]
-struct Pairs {
-    count: u64,
-    who: RoaringBitmap,
-    what: RoaringBitmap,
-}
-
-/// A relation between two kinds of subjects.
-pub(super) struct Relation {
-    kind: PolicyKind,
-    right: Option<Right>,
-    pub(super) who: PolicyEntityKind,
-    pub(super) what: PolicyEntityKind,
-}
-
-pub(super) static DIAL: Relation = Relation {
-    kind: PolicyKind::Service,
-    right: Some(Right::Dial),
-    who: PolicyEntityKind::Identity,
-    what: PolicyEntityKind::Service,
-};
-pub(super) static BIND: Relation = Relation {
-    kind: PolicyKind::Service,
-    right: Some(Right::Bind),
-    who: PolicyEntityKind::Identity,
-    what: PolicyEntityKind::Service,
-};
-pub(super) static IDENTITY_ROUTERS: Relation = Relation {
-    kind: PolicyKind::EdgeRouter,
-    right: None,
-    who: PolicyEntityKind::Identity,
-    what: PolicyEntityKind::EdgeRouter,
-};
-pub(super) static SERVICE_ROUTERS: Relation = Relation {
-    kind: PolicyKind::ServiceEdgeRouter,
-    right: None,
-    who: PolicyEntityKind::Service,
-    what: PolicyEntityKind::EdgeRouter,
-};
-
 impl Engine {
     /// What changes would give and take, with at most `limit` ids in each list.
     pub fn preview(&mut self, delta: &[Delta], limit: usize) -> Difference {
@@ -238,13 +110,11 @@ impl<'n> Preview<'n> {
         let rows = rows(engine, delta);
         let mut gone: HashMap<PolicyEntityKind, RoaringBitmap> = HashMap::new();
         for (delta, row) in delta.iter().zip(&rows) {
-            if let Delta::PolicyEntityKind {
-                subject,
-                roles: None,
-                ..
+            if let Delta::Subject {
+                kind, roles: None, ..
             } = delta
             {
-                gone.entry(*subject).or_default().extend(row);
+                gone.entry(*kind).or_default().extend(row);
             }
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
@@ -429,14 +299,14 @@ impl<'n> Preview<'n> {
 /// The row of the subject of each change; for a new subject the row that it would get.
 fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
     let row = |engine: &Engine, delta: &Delta| match delta {
-        Delta::PolicyEntityKind { subject, id, .. } => engine.row(*subject, id),
+        Delta::Subject { kind, id, .. } => engine.row(*kind, id),
         Delta::Policy { .. } => None,
     };
     let now: Vec<_> = delta.iter().map(|delta| row(engine, delta)).collect();
     if !delta
         .iter()
         .zip(&now)
-        .any(|(delta, row)| matches!(delta, Delta::PolicyEntityKind { .. }) && row.is_none())
+        .any(|(delta, row)| matches!(delta, Delta::Subject { .. }) && row.is_none())
     {
         return now;
     }
@@ -451,12 +321,12 @@ fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
 /// Each subject and policy once, with its last state; deleted subjects come last.
 pub(super) fn in_order(delta: &[Delta]) -> Vec<Delta> {
     let about = |delta: &Delta| match delta {
-        Delta::PolicyEntityKind { subject, id, .. } => (Some(*subject), None, id.clone()),
+        Delta::Subject { kind, id, .. } => (Some(*kind), None, id.clone()),
         Delta::Policy { kind, id, .. } => (None, Some(*kind), id.clone()),
     };
     let last: HashMap<_, &Delta> = delta.iter().map(|delta| (about(delta), delta)).collect();
     let mut last: Vec<Delta> = last.into_values().cloned().collect();
-    last.sort_by_key(|delta| matches!(delta, Delta::PolicyEntityKind { roles: None, .. }));
+    last.sort_by_key(|delta| matches!(delta, Delta::Subject { roles: None, .. }));
     last
 }
 
@@ -478,10 +348,8 @@ impl Part {
         let of = self.relation;
         let [whos, whats] = &mut self.loose;
         match (before, after) {
-            (_, Delta::PolicyEntityKind { subject, .. }) if *subject == of.who => whos.extend(row),
-            (_, Delta::PolicyEntityKind { subject, .. }) if *subject == of.what => {
-                whats.extend(row)
-            }
+            (_, Delta::Subject { kind, .. }) if *kind == of.who => whos.extend(row),
+            (_, Delta::Subject { kind, .. }) if *kind == of.what => whats.extend(row),
             (
                 Delta::Policy { policy: before, .. },
                 Delta::Policy {
@@ -514,106 +382,5 @@ impl Part {
         }
         self.gained.add(is_who, rows, gained);
         self.lost.add(is_who, rows, lost);
-    }
-}
-
-impl Pairs {
-    /// Adds the pairs of each of `rows` with each of `reached`.
-    fn add(&mut self, is_who: bool, rows: &RoaringBitmap, reached: RoaringBitmap) {
-        if reached.is_empty() {
-            return;
-        }
-        self.count += rows.len() * reached.len();
-        let (near, far) = if is_who {
-            (&mut self.who, &mut self.what)
-        } else {
-            (&mut self.what, &mut self.who)
-        };
-        *near |= rows;
-        *far |= reached;
-    }
-}
-
-impl Relation {
-    fn index<'e>(&self, engine: &'e Engine) -> &'e PolicyIndex {
-        engine.index(self.kind)
-    }
-
-    /// Adds the subjects that a policy newly names or no longer names, or all subjects on its other
-    /// side, whichever are fewer; for both sides.
-    fn concerned_by(
-        &self,
-        engine: &Engine,
-        before: Option<&Policy>,
-        after: Option<&Policy>,
-        whos: &mut RoaringBitmap,
-        whats: &mut RoaringBitmap,
-    ) {
-        for (side, other, is_who) in [(self.who, self.what, true), (self.what, self.who, false)] {
-            let turned = difference(engine, side, before, after);
-            if turned.is_empty() {
-                continue;
-            }
-            let (near, far) = if is_who {
-                (&mut *whos, &mut *whats)
-            } else {
-                (&mut *whats, &mut *whos)
-            };
-            if turned.len() <= FEW {
-                *near |= turned;
-                continue;
-            }
-            let all = before
-                .into_iter()
-                .chain(after)
-                .map(|policy| policy.named(engine, other))
-                .union();
-            let is_nearer = turned.len() < all.len() || (is_who && turned.len() == all.len());
-            if is_nearer {
-                *near |= turned
-            } else {
-                *far |= all
-            }
-        }
-    }
-
-    /// What one subject reaches on the other side.
-    pub(super) fn reach(
-        &self,
-        engine: &Engine,
-        from: PolicyEntityKind,
-        row: Option<u32>,
-    ) -> RoaringBitmap {
-        let to = if from == self.who {
-            self.what
-        } else {
-            self.who
-        };
-        let mut policies = row
-            .map(|row| self.index(engine).of(from, row, &engine.all))
-            .unwrap_or_default();
-        if let Some(right) = self.right {
-            policies &= engine.types.of(right);
-        }
-        self.index(engine).members(&policies, to, &engine.all)
-    }
-
-    fn count_pairs(&self, engine: &Engine, pairs: &Pairs, limit: usize) -> PairCount<Arc<str>> {
-        let counted = |subject, rows: &RoaringBitmap| {
-            let named = engine.subjects(subject, rows.clone());
-            Counted {
-                count: rows.len(),
-                first: named
-                    .in_order()
-                    .take(limit)
-                    .map(|(_, id)| id.clone())
-                    .collect(),
-            }
-        };
-        PairCount {
-            pairs: pairs.count,
-            who: counted(self.who, &pairs.who),
-            what: counted(self.what, &pairs.what),
-        }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::{
     AccessDiff, Difference, Engine, PolicyEntityKind,
-    preview::{BIND, DIAL, IDENTITY_ROUTERS, PreviewedChanges, Relation, SERVICE_ROUTERS},
+    preview::PreviewedChanges,
+    relation::{BIND, DIAL, IDENTITY_ROUTERS, Relation, SERVICE_ROUTERS},
 };
 use model::entity::Counted;
 use roaring::RoaringBitmap;
@@ -233,10 +234,10 @@ mod tests {
     use super::{super::Policy, *};
     use crate::access::{Delta, MatchRule, Right};
 
-    fn subject(subject: PolicyEntityKind, id: &str, roles: Option<&[&str]>) -> Delta {
+    fn subject(kind: PolicyEntityKind, id: &str, roles: Option<&[&str]>) -> Delta {
         let roles = roles.map(|roles| roles.iter().map(ToString::to_string).collect());
-        Delta::PolicyEntityKind {
-            subject,
+        Delta::Subject {
+            kind,
             id: id.into(),
             roles,
         }

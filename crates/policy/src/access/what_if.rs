@@ -5,8 +5,8 @@ use super::{Engine, Policy, PolicyEntityKind, PolicyKind};
 /// A subject or a policy as it is from now on; `None` means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    PolicyEntityKind {
-        subject: PolicyEntityKind,
+    Subject {
+        kind: PolicyEntityKind,
         id: String,
         roles: Option<Vec<String>>,
     },
@@ -28,16 +28,16 @@ impl Engine {
     /// Applies an update.
     pub fn apply(&mut self, delta: &Delta, now: u64) {
         match delta {
-            Delta::PolicyEntityKind {
-                subject,
+            Delta::Subject {
+                kind,
                 id,
                 roles: Some(roles),
-            } => self.put_subject(*subject, id, roles, now),
-            Delta::PolicyEntityKind {
-                subject,
+            } => self.put_subject(*kind, id, roles, now),
+            Delta::Subject {
+                kind,
                 id,
                 roles: None,
-            } => self.remove_subject(*subject, id, now),
+            } => self.remove_subject(*kind, id, now),
             Delta::Policy {
                 id,
                 policy: Some(policy),
@@ -63,16 +63,16 @@ impl Engine {
     pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
         let before = self.known(delta);
         match delta {
-            Delta::PolicyEntityKind {
-                subject,
+            Delta::Subject {
+                kind,
                 id,
                 roles: Some(roles),
-            } => _ = self.all.of_mut(*subject).put(id, roles),
-            Delta::PolicyEntityKind {
-                subject,
+            } => _ = self.all.of_mut(*kind).put(id, roles),
+            Delta::Subject {
+                kind,
                 id,
                 roles: None,
-            } => _ = self.all.of_mut(*subject).remove(id),
+            } => _ = self.all.of_mut(*kind).remove(id),
             Delta::Policy {
                 id,
                 policy: Some(policy),
@@ -90,10 +90,10 @@ impl Engine {
     /// The current state of what an update is about.
     pub(super) fn known(&self, delta: &Delta) -> Delta {
         match delta {
-            Delta::PolicyEntityKind { subject, id, .. } => Delta::PolicyEntityKind {
-                subject: *subject,
+            Delta::Subject { kind, id, .. } => Delta::Subject {
+                kind: *kind,
                 id: id.clone(),
-                roles: self.all.of(*subject).attributes_of(id),
+                roles: self.all.of(*kind).attributes_of(id),
             },
             Delta::Policy { kind, id, .. } => {
                 let index = self.index(*kind);

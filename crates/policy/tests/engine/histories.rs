@@ -40,13 +40,13 @@ pub fn policy(kind: PolicyKind, written: &PolicyState) -> Policy {
 
 pub fn news(events: &[Event]) -> Vec<Delta> {
     let news = |event: &Event| match event.clone() {
-        Event::Put(subject, id, roles) => Some(Delta::PolicyEntityKind {
-            subject,
+        Event::Put(kind, id, roles) => Some(Delta::Subject {
+            kind,
             id,
             roles: Some(roles),
         }),
-        Event::Remove(subject, id) => Some(Delta::PolicyEntityKind {
-            subject,
+        Event::Remove(kind, id) => Some(Delta::Subject {
+            kind,
             id,
             roles: None,
         }),
