@@ -16,7 +16,10 @@ use pki::{self, Seal};
 use serde::{Deserialize, Serialize};
 use totp_rs::{Builder, Secret, Totp};
 
-use super::code_failures::{Attempt, CorrectCode, WrongCodes};
+use super::{
+    code_attempt::Attempt,
+    code_failures::{CorrectCode, WrongCodes},
+};
 
 /// The issuer that an authenticator app shows.
 const ISSUER: &str = "openziti.io";

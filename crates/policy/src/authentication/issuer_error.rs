@@ -6,6 +6,9 @@ use std::sync::Arc;
 use model::outbound::HttpError;
 use tokio::task::JoinError;
 
+/// The maximum length of a reason in the log, in characters.
+const MAX_REASON: usize = 200;
+
 /// The texts are for the log. Those about a token tell nothing of the answer, which may hold it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IssuerError {
@@ -49,4 +52,9 @@ impl From<JoinError> for IssuerError {
     fn from(stopped: JoinError) -> Self {
         Self::Stopped(Arc::new(stopped))
     }
+}
+
+/// A reason for the log, which an issuer may have made long.
+pub(super) fn shortened(error: &IssuerError) -> String {
+    error.to_string().chars().take(MAX_REASON).collect()
 }

@@ -9,11 +9,14 @@
 //! (`tokens.rs`).
 
 mod api_tokens;
+mod code_attempt;
+mod code_counts;
 mod code_failures;
 pub mod codes;
 mod ended_sessions;
 mod fair_queue;
 mod issuer_error;
+mod issuers;
 pub mod key_sets;
 pub mod login;
 mod login_links;
@@ -31,7 +34,7 @@ mod tokens;
 pub mod trust;
 
 pub use api_tokens::ApiTokens;
-pub use code_failures::Attempt;
+pub use code_attempt::Attempt;
 pub use codes::Codes;
 pub use fair_queue::{Requester, network};
 pub use login_links::LoginLinks;

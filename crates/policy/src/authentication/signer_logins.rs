@@ -1,8 +1,9 @@
 //! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller
 //! exchanges it for a token (OpenID Connect, authorization code flow with PKCE).
 //!
-//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange.
-//! Not here: whether the token logs anybody in (`tokens.rs`). Start at [`SignerLogins::begin`].
+//! Here: log-ins that wait for their code, and the exchange. Not here: the requests to issuers, and
+//! what an issuer publishes about itself (`issuers.rs`); whether the token logs anybody in
+//! (`tokens.rs`). Start at [`SignerLogins::begin`].
 //! Invariants: a log-in is bound to the browser that began it by a secret that is in no URL; a
 //! log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the
 //! controller only for the token endpoint of the issuer, which is not on this host unless the
@@ -11,7 +12,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::IpAddr,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,50 +20,34 @@ use data_encoding::BASE64URL_NOPAD;
 use model::{
     clock::Timestamp,
     config,
-    entity::{
-        ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl,
-    },
+    entity::{ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken},
     error::{Error, Result},
-    outbound::{HttpAnswer, HttpClient, HttpError},
 };
 use pki::{self, jwt::claimed_nonce};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 
-use super::{ApiTokens, fair_queue::network, issuer_error::IssuerError};
+use super::{
+    ApiTokens,
+    fair_queue::network,
+    issuer_error::{IssuerError, shortened},
+    issuers::{Issuers, MAX_ANSWER, Metadata},
+};
 
 /// At most this many log-ins wait for their code.
 const LIMIT: usize = 1024;
 /// How long a person may take at the issuer.
 const LASTS: Duration = Duration::from_secs(600);
-/// Seconds in `retry-after` when too many requests to issuers wait.
-const RETRY: u32 = 1;
-/// The maximum bytes of an answer of an issuer.
-const MAX_ANSWER: u64 = 256 << 10;
-/// The maximum length of each URL that an issuer publishes, in bytes.
-const MAX_URL: usize = 2048;
-/// The maximum length of a reason in the log, in characters.
-const MAX_REASON: usize = 200;
-const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The member of a request that names the signer.
 const SIGNER: &str = "signer";
 
 /// Log-ins with external signers. Cheap to clone.
 #[derive(Clone)]
-pub struct SignerLogins(Arc<Inner>);
-
-struct Inner {
-    settings: config::KeySetConfig,
-    client: OnceLock<Result<HttpClient, HttpError>>,
-    /// Requests to issuers at the same time.
-    requests: Arc<Semaphore>,
-    /// Requests to issuers that wait or are in progress.
-    places: Arc<Semaphore>,
+pub struct SignerLogins {
+    issuers: Issuers,
     /// The oldest first.
-    waiting: Mutex<VecDeque<Waiting>>,
-    issuers: Mutex<HashMap<String, Fetched>>,
+    waiting: Arc<Mutex<VecDeque<Waiting>>>,
 }
 
 /// A log-in that waits for its code.
@@ -82,21 +67,6 @@ struct Waiting {
     origin: String,
     network: Option<IpAddr>,
     ends: Timestamp,
-}
-
-/// What an issuer publishes about itself (OpenID Connect Discovery 1.0, section 3).
-#[derive(Deserialize)]
-struct Metadata {
-    issuer: String,
-    authorization_endpoint: String,
-    token_endpoint: String,
-}
-
-/// The metadata of one version of a signer, or why they could not be fetched.
-struct Fetched {
-    written_at: Timestamp,
-    at: Timestamp,
-    found: Result<Arc<Metadata>, IssuerError>,
 }
 
 /// A log-in that began.
@@ -119,18 +89,10 @@ pub struct Returned {
 impl SignerLogins {
     /// Starts with no log-ins. Requests to issuers have the limits of fetched key sets.
     pub fn new(settings: config::KeySetConfig) -> Self {
-        let (requests, places) = (
-            Arc::new(Semaphore::new(settings.fetches)),
-            Arc::new(Semaphore::new(settings.waiting)),
-        );
-        Self(Arc::new(Inner {
-            settings,
-            client: OnceLock::new(),
-            requests,
-            places,
-            waiting: Mutex::default(),
-            issuers: Mutex::default(),
-        }))
+        Self {
+            issuers: Issuers::new(settings),
+            waiting: Arc::default(),
+        }
     }
 
     /// Begins a log-in of a browser at `peer`, which the issuer sends back to `redirect`.
@@ -160,7 +122,11 @@ impl SignerLogins {
                 &spec.name,
             )
         };
-        let metadata = self.metadata(&signer, url, now).await?.map_err(refused)?;
+        let metadata = self
+            .issuers
+            .metadata(&signer, url, now)
+            .await?
+            .map_err(refused)?;
         let [state, verifier, nonce, secret] = [random()?, random()?, random()?, random()?];
         let challenge = BASE64URL_NOPAD.encode(digest(&SHA256, verifier.as_bytes()).as_ref());
         let mut scopes = spec.scopes.clone();
@@ -199,7 +165,7 @@ impl SignerLogins {
             network,
             ends,
         };
-        self.0.keep(login, now);
+        self.keep(login, now);
         Ok(Started { address, secret })
     }
 
@@ -213,7 +179,7 @@ impl SignerLogins {
         returned: Returned,
         now: Timestamp,
     ) -> Result<Option<(Id<ExternalJwtSigner>, String)>> {
-        let Some(login) = self.0.spend(&returned.state) else {
+        let Some(login) = self.spend(&returned.state) else {
             return Ok(None);
         };
         let is_same_browser = login.secret == ApiTokens::hash(&returned.secret);
@@ -232,7 +198,7 @@ impl SignerLogins {
             .finish();
         let (endpoint, origin) = (login.metadata.token_endpoint.clone(), login.origin.clone());
         let asked = self
-            .0
+            .issuers
             .ask(move |client| {
                 client
                     .chosen_by(&origin)?
@@ -247,63 +213,9 @@ impl SignerLogins {
             }
         }
     }
-
-    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are. A fetch
-    /// continues if its caller is dropped, so that its failure counts.
-    async fn metadata(
-        &self,
-        signer: &Record<ExternalJwtSigner>,
-        url: &str,
-        now: Timestamp,
-    ) -> Result<Result<Arc<Metadata>, IssuerError>> {
-        if let Some(fetched) = self.0.fetched(signer, now) {
-            return Ok(fetched);
-        }
-        let from = url.trim_end_matches('/');
-        let from = if from.ends_with(WELL_KNOWN) {
-            from.to_owned()
-        } else {
-            format!("{from}{WELL_KNOWN}")
-        };
-        let (inner, id, name, written_at) = (
-            self.0.clone(),
-            signer.id.clone(),
-            signer.spec.name.clone(),
-            signer.updated_at,
-        );
-        let fetch = tokio::spawn(async move {
-            let found = match admit(&from, inner.settings.allow_http) {
-                Ok(()) => inner
-                    .ask(move |client| client.get(&from, MAX_ANSWER))
-                    .await?
-                    .and_then(|body| inner.metadata_in(&body)),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = &found {
-                tracing::warn!(
-                    signer = name,
-                    reason = shortened(error),
-                    "the OpenID Connect metadata of the signer could not be read"
-                );
-            }
-            let found = found.map(Arc::new);
-            inner.note(
-                &id,
-                Fetched {
-                    written_at,
-                    at: now,
-                    found: found.clone(),
-                },
-            );
-            Ok(found)
-        });
-        fetch
-            .await
-            .unwrap_or_else(|stopped| Ok(Err(stopped.into())))
-    }
 }
 
-impl Inner {
+impl SignerLogins {
     /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so
     /// that one network cannot displace others.
     fn keep(&self, login: Waiting, now: Timestamp) {
@@ -331,83 +243,6 @@ impl Inner {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let place = waiting.iter().position(|waiting| waiting.state == state)?;
         waiting.remove(place)
-    }
-
-    /// What was fetched for this version of a signer; `None` if it must be fetched again.
-    fn fetched(
-        &self,
-        signer: &Record<ExternalJwtSigner>,
-        now: Timestamp,
-    ) -> Option<Result<Arc<Metadata>, IssuerError>> {
-        let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        let fetched = issuers
-            .get(signer.id.as_str())
-            .filter(|fetched| fetched.written_at == signer.updated_at)?;
-        let lasts = if fetched.found.is_ok() {
-            &self.settings.refresh
-        } else {
-            &self.settings.pause_after_failure
-        };
-        (now.apart(fetched.at) < lasts.duration()).then(|| fetched.found.clone())
-    }
-
-    fn note(&self, signer: &Id<ExternalJwtSigner>, fetched: Fetched) {
-        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        if issuers.len() >= self.settings.kept {
-            issuers.clear();
-        }
-        issuers.insert(signer.to_string(), fetched);
-    }
-
-    fn metadata_in(&self, body: &[u8]) -> Result<Metadata, IssuerError> {
-        let metadata: Metadata =
-            serde_json::from_slice(body).map_err(|error| IssuerError::Metadata(Arc::new(error)))?;
-        for endpoint in [&metadata.authorization_endpoint, &metadata.token_endpoint] {
-            admit(endpoint, self.settings.allow_http)?;
-        }
-        if [
-            &metadata.issuer,
-            &metadata.authorization_endpoint,
-            &metadata.token_endpoint,
-        ]
-        .into_iter()
-        .any(|url| url.len() > MAX_URL)
-        {
-            return Err(IssuerError::LongUrl(MAX_URL));
-        }
-        if metadata.authorization_endpoint.contains('#') {
-            return Err(IssuerError::Fragment);
-        }
-        Ok(metadata)
-    }
-
-    /// The body of a successful answer of an issuer, or why there is none.
-    async fn ask(
-        self: &Arc<Self>,
-        question: impl FnOnce(&HttpClient) -> Result<HttpAnswer, HttpError> + Send + 'static,
-    ) -> Result<Result<Vec<u8>, IssuerError>> {
-        let most = self.settings.timeout.duration();
-        let busy = Error::Busy { retry_after: RETRY };
-        let Ok(place) = self.places.clone().try_acquire_owned() else {
-            return Err(busy);
-        };
-        let Ok(Ok(slot)) = tokio::time::timeout(most, self.requests.clone().acquire_owned()).await
-        else {
-            return Err(busy);
-        };
-        let inner = self.clone();
-        // The thread holds the permits: it goes on if the caller is dropped.
-        let asked = tokio::task::spawn_blocking(move || {
-            let _held = (place, slot);
-            let client = inner.client.get_or_init(|| HttpClient::of_system(most));
-            let answer = question(client.as_ref().map_err(Clone::clone)?)?;
-            if answer.status == 200 {
-                Ok(answer.body)
-            } else {
-                Err(IssuerError::Status(answer.status))
-            }
-        });
-        Ok(asked.await.unwrap_or_else(|stopped| Err(stopped.into())))
     }
 }
 
@@ -447,22 +282,10 @@ fn tokens(body: &[u8]) -> Result<Tokens, IssuerError> {
     })
 }
 
-fn admit(url: &str, allow_http: bool) -> Result<(), IssuerError> {
-    SignerUrl::read(url)
-        .ok_or("an endpoint is not an http or https URL")
-        .and_then(|url| url.admit(allow_http))
-        .map_err(IssuerError::Url)
-}
-
 /// 256 random bits.
 fn random() -> Result<String> {
     let bytes = pki::random::<32>().map_err(|error| Error::Internal(error.to_string()))?;
     Ok(BASE64URL_NOPAD.encode(&bytes))
-}
-
-/// A reason for the log, which an issuer may have made long.
-fn shortened(error: &IssuerError) -> String {
-    error.to_string().chars().take(MAX_REASON).collect()
 }
 
 #[cfg(test)]
