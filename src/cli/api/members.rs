@@ -39,7 +39,8 @@ pub(crate) struct Member {
 /// The value type of a flag.
 enum Shape {
     Text,
-    FilterNames(Vec<String>),
+    /// One of these words.
+    Choice(Vec<String>),
     Integer,
     Number,
     Bool,
@@ -156,7 +157,7 @@ fn flag(path: &[String]) -> String {
 fn shape(schema: &Json) -> Shape {
     let words = words_of(schema);
     if !words.is_empty() {
-        return Shape::FilterNames(words);
+        return Shape::Choice(words);
     }
     let kind = schema.get("type");
     let one = kind.and_then(Json::as_str).or_else(|| {
@@ -211,7 +212,7 @@ pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
                 .value_parser(ValueParser::new(time))
         }
         Shape::Text => arg.value_name("TEXT").value_parser(text_parser()),
-        Shape::FilterNames(words) => arg
+        Shape::Choice(words) => arg
             .value_name("WORD")
             .value_parser(PossibleValuesParser::new(words).map(Json::String)),
         Shape::Integer => arg

@@ -4,10 +4,12 @@
 //!
 //! No code here knows the members of a kind: they come from the schema of network files.
 //! `source.rs` reads the records, `network_file.rs` replaces ids by names, `import_records.rs`
-//! writes the records to a new data file, and `new_file.rs` gives the complete file its name.
+//! writes the records to a new data file (`import_job.rs`), and `new_file.rs` gives the complete
+//! file its name.
 //! `dropped.rs` names the members that this controller does not know.
 
 mod dropped;
+mod import_job;
 mod import_records;
 pub(super) mod network_file;
 mod new_file;

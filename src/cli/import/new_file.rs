@@ -11,7 +11,8 @@ use model::{
 use store::{Progress, ReservedName, beside};
 
 use super::{
-    import_records::{self, ImportSummary, Network},
+    import_job::{ImportSummary, Network},
+    import_records,
     network_file::names_line,
     source::{ImportedCredentials, SourceKind, is, records_of, text},
 };
