@@ -465,9 +465,9 @@ fn each_claim_finds_its_fault() {
         ),
         (
             libraries_out_of_place,
-            "crates/store/src/list/plan.rs",
+            "crates/store/src/list/list_plan.rs",
             "//! A\nuse redb::Table;",
-            "crates/store/src/list/plan.rs names redb",
+            "crates/store/src/list/list_plan.rs names redb",
         ),
         // The only file that names it.
         (

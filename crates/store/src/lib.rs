@@ -62,7 +62,7 @@ pub use history::verification::{HistoryAnchor, Reach, Verified};
 pub use index::{IndexCode, code as index_code};
 pub use integrity::{Finding, Position, Report, Unreadable};
 pub use list::ids::Ids;
-pub use list::plan::{Candidates, ListPlan, Scope};
+pub use list::list_plan::{Candidates, ListPlan, Scope};
 pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub use reader::Reader;

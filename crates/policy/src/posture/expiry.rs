@@ -2,7 +2,7 @@
 //! check, and grace periods after waking up or unlocking.
 //!
 //! Any other loss of access follows from a committed change or an endpoint's report. The times of
-//! expiry are in a queue (`deadlines.rs`), which reports and committed changes keep up to date: a
+//! expiry are in a queue (`timeouts.rs`), which reports and committed changes keep up to date: a
 //! call is cheap as long as nothing has expired. Posture checks are read again only after one of
 //! them changed.
 
@@ -18,7 +18,7 @@ use model::{
 };
 use store::Store;
 
-use super::{Posture, Trigger, deadlines::MfaTimeouts, with};
+use super::{Posture, Trigger, timeouts::MfaTimeouts, with};
 
 /// The delay until the next call after posture checks could not be read.
 const RETRY: Duration = Duration::from_secs(1);

@@ -11,7 +11,6 @@
 //! are lost. Invariant: nothing is kept for an identity or API session that does not exist, and
 //! what is kept for each is bounded.
 
-mod deadlines;
 mod endpoint_state;
 pub mod evaluation;
 mod evidence;
@@ -22,6 +21,7 @@ mod policies;
 mod response;
 mod session_review;
 mod stored;
+mod timeouts;
 mod trigger;
 
 use std::{
@@ -29,7 +29,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use deadlines::{Deadlines, MfaTimeouts};
 pub use endpoint_state::{ServiceAwaitingCode, awaited};
 pub use evidence::{Evidence, IdentityPosture, SessionMfaState};
 pub use expiry::Expiry;
@@ -41,6 +40,7 @@ pub use policies::{EvaluatedCheck, PostureEvaluator};
 pub use response::Response;
 pub use session_review::{end, sessions_to_end};
 pub use stored::write_report;
+use timeouts::{MfaTimeouts, TimeoutQueue};
 pub use trigger::Trigger;
 
 use model::{
@@ -101,10 +101,10 @@ pub struct Posture {
 struct Memory {
     endpoints: HashMap<String, Arc<IdentityPosture>>,
     failures: HashMap<String, Failures>,
-    deadlines: Deadlines,
+    timeout_queue: TimeoutQueue,
     /// The API sessions whose last reports are not in the file yet, with their identities.
     unwritten: BTreeMap<Arc<str>, String>,
-    /// Whether posture checks have changed since `deadlines` received their terms.
+    /// Whether posture checks have changed since `timeout_queue` received their terms.
     has_new_checks: bool,
 }
 
@@ -324,7 +324,8 @@ impl Memory {
     /// each report about it.
     fn schedule(&mut self, identity: &str, api_session: &str, now: Timestamp) {
         if let Some(mfa_state) = self.mfa_state(identity, api_session) {
-            self.deadlines.set(identity, api_session, mfa_state, now);
+            self.timeout_queue
+                .set(identity, api_session, mfa_state, now);
         }
     }
 
@@ -337,11 +338,11 @@ impl Memory {
         now: Timestamp,
     ) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
         let Self {
-            deadlines,
+            timeout_queue,
             endpoints,
             ..
         } = self;
-        let due = deadlines.take(now, |identity, session| {
+        let due = timeout_queue.take(now, |identity, session| {
             endpoints.get(identity)?.sessions.get(session).copied()
         });
         if let Some(terms) = terms {
@@ -350,9 +351,9 @@ impl Memory {
                     (identity.as_str(), session.as_str(), *mfa_state)
                 })
             });
-            deadlines.follow(terms, sessions, now);
+            timeout_queue.follow(terms, sessions, now);
         }
-        (due, deadlines.next())
+        (due, timeout_queue.next())
     }
 
     fn forget_identity(&mut self, identity: &str) {
@@ -360,7 +361,7 @@ impl Memory {
             endpoint
                 .sessions
                 .keys()
-                .for_each(|session| self.deadlines.forget(session));
+                .for_each(|session| self.timeout_queue.forget(session));
         }
         // A session that has only reported values is not in the list above; its report is not
         // written, because the session has ended.
@@ -375,7 +376,7 @@ impl Memory {
         {
             Arc::make_mut(endpoint).sessions.remove(api_session);
         }
-        self.deadlines.forget(api_session);
+        self.timeout_queue.forget(api_session);
         self.unwritten.remove(api_session);
     }
 

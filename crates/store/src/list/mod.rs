@@ -3,6 +3,6 @@
 
 pub(crate) mod ids;
 pub(crate) mod index_scan;
-pub(crate) mod plan;
+pub(crate) mod list_plan;
 pub(crate) mod scan_limit;
 pub(crate) mod sort_key;

@@ -1,4 +1,4 @@
-//! The queries of a transaction. A [`Tx`](super::write::Tx) has the same queries.
+//! The queries of a transaction. A [`Tx`](super::write::Tx) gives one of its own state.
 
 use std::{
     cell::RefCell,

@@ -55,14 +55,14 @@ impl MfaTimeouts {
 
 /// The queue; see the module.
 #[derive(Default)]
-pub(crate) struct Deadlines {
+pub(crate) struct TimeoutQueue {
     terms: MfaTimeouts,
     queue: BTreeSet<(Timestamp, Arc<str>)>,
     /// By API session: its time in the queue, and its identity.
     places: HashMap<Arc<str>, (Timestamp, Arc<str>)>,
 }
 
-impl Deadlines {
+impl TimeoutQueue {
     /// Sets the terms of the posture checks, and fills the queue again.
     pub(crate) fn follow<'p>(
         &mut self,
@@ -154,15 +154,15 @@ mod tests {
 
     #[test]
     fn only_due_sessions_are_examined() {
-        let mut deadlines = Deadlines {
+        let mut timeout_queue = TimeoutQueue {
             terms: MfaTimeouts {
                 timeouts: [60, 600].into(),
                 ..MfaTimeouts::default()
             },
-            ..Deadlines::default()
+            ..TimeoutQueue::default()
         };
         for number in 0..10_000 {
-            deadlines.set(
+            timeout_queue.set(
                 &format!("identity {number}"),
                 &format!("session {number}"),
                 passed(number),
@@ -177,17 +177,17 @@ mod tests {
                 .map(|number| passed(number.parse().unwrap()))
         };
         assert_eq!(
-            deadlines.next(),
+            timeout_queue.next(),
             Some(at(60).plus(Duration::from_millis(1)))
         );
-        assert!(deadlines.take(at(60), mfa_state).is_empty() && asked.get() == 0);
-        assert_eq!(deadlines.take(at(62), mfa_state).len(), 2);
+        assert!(timeout_queue.take(at(60), mfa_state).is_empty() && asked.get() == 0);
+        assert_eq!(timeout_queue.take(at(62), mfa_state).len(), 2);
         assert_eq!(asked.get(), 2);
         // The two are in the queue again, for the longer timeout.
-        assert_eq!(deadlines.queue.len(), 10_000);
-        deadlines.forget("session 3");
+        assert_eq!(timeout_queue.queue.len(), 10_000);
+        timeout_queue.forget("session 3");
         assert_eq!(
-            (deadlines.queue.len(), deadlines.places.len()),
+            (timeout_queue.queue.len(), timeout_queue.places.len()),
             (9_999, 9_999)
         );
     }
@@ -210,19 +210,19 @@ mod tests {
                 });
                 codes.chain(mfa_state.woken_at.map(|woken| woken.steady().plus(Duration::from_secs(300)))).collect::<Vec<_>>()
             };
-            let mut deadlines = Deadlines::default();
+            let mut timeout_queue = TimeoutQueue::default();
             let named: Vec<_> = (0..presences.len()).map(|number| number.to_string()).collect();
             let terms = MfaTimeouts { timeouts: timeouts.clone(), on_wake: true, on_unlock: true };
-            deadlines.follow(terms, named.iter().zip(&presences).map(|(name, mfa_state)| (name.as_str(), name.as_str(), *mfa_state)), BEGIN);
+            timeout_queue.follow(terms, named.iter().zip(&presences).map(|(name, mfa_state)| (name.as_str(), name.as_str(), *mfa_state)), BEGIN);
             let (mut before, mut now) = (BEGIN, 0);
             for step in steps {
                 now += step;
                 let is_due = |mfa_state: &&SessionMfaState| ends(mfa_state).iter().any(|end| *end > before && *end <= at(now));
                 let expected = named.iter().zip(&presences).filter(|(_, mfa_state)| is_due(mfa_state)).count();
-                let due = deadlines.take(at(now), |_, session| presences.get(session.parse::<usize>().unwrap()).copied());
+                let due = timeout_queue.take(at(now), |_, session| presences.get(session.parse::<usize>().unwrap()).copied());
                 prop_assert_eq!(due.len(), expected);
                 let next = presences.iter().flat_map(ends).filter(|end| *end > at(now)).min();
-                prop_assert_eq!(deadlines.next(), next);
+                prop_assert_eq!(timeout_queue.next(), next);
                 before = at(now);
             }
         }
