@@ -105,7 +105,7 @@ impl Jobs {
             timers
                 .map(Timer::left)
                 .into_iter()
-                .chain(expiry.left())
+                .chain(expiry.time_left())
                 .min()
                 .unwrap_or_default()
         };

@@ -215,7 +215,12 @@ impl AdminContext {
         };
         let mut lines: Vec<String> = keystore.certificates().into_iter().map(line_of).collect();
         lines.extend(self.certificates.notices(now));
-        lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
+        lines.extend(
+            self.certificates
+                .former_addresses()?
+                .iter()
+                .map(ToString::to_string),
+        );
         lines.extend(unusable_lines(&self.certificates.unusable_files(now)?));
         Ok(lines)
     }

@@ -11,7 +11,7 @@ use super::{
     api::context::LoginContext,
     authority_files::AuthorityFiles,
     failure::{CommandError, CommandResult, warn},
-    progress::{Bar, watched},
+    progress::{Bar, with_progress},
     run::{ResolvedConfig, Sources},
     starting::await_controller,
 };
@@ -252,7 +252,7 @@ pub(crate) fn run_command(config: &Config, command: Command) -> CommandResult {
         .metadata()
         .map_err(|error| format!("data: {}: {error}{}", config.data.display(), login_hint()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
-    let outcome = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
+    let outcome = with_progress(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
     Ok(outcome?)
 }
@@ -260,7 +260,7 @@ pub(crate) fn run_command(config: &Config, command: Command) -> CommandResult {
 /// What is said of a missing data file if there is a login: perhaps the command was meant for its
 /// controller.
 pub(crate) fn login_hint() -> String {
-    let login = LoginContext::given(&[]).ok().flatten();
+    let login = LoginContext::in_environment(&[]).ok().flatten();
     let hint = |login: LoginContext| {
         format!(
             "; this command works on the host of the controller, not over the login to {}",

@@ -18,7 +18,7 @@ use super::{
         request::{ApiAnswer, ApiRequest},
         transport::Transport,
     },
-    progress::watched,
+    progress::with_progress,
 };
 use crate::{admin_socket::Outcome, controller, maintenance::Trial};
 
@@ -47,7 +47,7 @@ impl Drill {
         let parent = self
             .directory
             .unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());
-        let drilled = watched(|watch| controller::drill(&config, &snapshot, &parent, watch));
+        let drilled = with_progress(|watch| controller::drill(&config, &snapshot, &parent, watch));
         let Trial { passed, lines } = drilled.map_err(CommandError::of)?;
         Ok(if passed {
             Outcome::Done(lines)

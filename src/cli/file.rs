@@ -17,7 +17,7 @@ use super::{
     admin::{ControllerFlags, ask_controller, login_hint},
     api::login_without_file,
     failure::CommandResult,
-    progress::watched,
+    progress::with_progress,
     remote_check,
 };
 use crate::{
@@ -91,7 +91,7 @@ impl Snapshot {
         let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
         let command = Command::Snapshot { to: to.clone() };
         running(&config, &command, |data| {
-            let manifest = watched(|watch| offline::snapshot(data, &to, watch))?;
+            let manifest = with_progress(|watch| offline::snapshot(data, &to, watch))?;
             Ok(Outcome::Done(copied(&manifest, &to)))
         })
     }
@@ -106,7 +106,7 @@ impl Check {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
-            watched(|watch| offline::check(file, passphrase.as_ref(), watch))
+            with_progress(|watch| offline::check(file, passphrase.as_ref(), watch))
                 .map(|seen| outcome(&seen))
         };
         if let Some(file) = &self.file {
@@ -128,7 +128,7 @@ impl Repair {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
             let passphrase = config.passphrase()?;
-            Ok(found(&watched(|watch| {
+            Ok(found(&with_progress(|watch| {
                 offline::repair(&config.data, passphrase.as_ref(), unreadable, watch)
             })?))
         };
@@ -152,8 +152,10 @@ impl Restore {
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
             return command_result(
-                watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch))
-                    .map(|seen| outcome(&seen)),
+                with_progress(|watch| {
+                    snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch)
+                })
+                .map(|seen| outcome(&seen)),
             );
         }
         let (data, now) = (config.data, Clock::system().now());
@@ -169,7 +171,7 @@ impl Restore {
             .into());
         }
         command_result(
-            watched(|watch| {
+            with_progress(|watch| {
                 restore::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)
             })
             .map(|(seen, backup)| {

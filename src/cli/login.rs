@@ -198,7 +198,7 @@ pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Comman
 pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<String>, CommandError> {
     match config::password("--password-file", file).map_err(|error| error.to_string())? {
         Some(password) => Ok(password),
-        None => typed(&format!("Password of {user}: ")),
+        None => read_secret(&format!("Password of {user}: ")),
     }
 }
 
@@ -260,7 +260,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
         .ok()
         .map(|token| Zeroizing::new(token.trim().to_owned()))
         .filter(|token| !token.is_empty());
-    let token = given.map_or_else(|| typed("API token: "), Ok)?;
+    let token = given.map_or_else(|| read_secret("API token: "), Ok)?;
     if !ApiTokens::is_one(&token) {
         return Err(CommandError::of(
             "the token is not an API token: overkeep create api-token makes one",
@@ -309,7 +309,7 @@ fn ask(
 }
 
 /// Reads a secret from stdin, without echo on a terminal.
-fn typed(prompt: &str) -> Result<Zeroizing<String>, CommandError> {
+fn read_secret(prompt: &str) -> Result<Zeroizing<String>, CommandError> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin).ok();
     if let Some(mut quiet) = before.clone() {

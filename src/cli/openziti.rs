@@ -74,7 +74,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
             .cloned()
             .unwrap_or_default();
         for record in &mut records {
-            costs.extend(converted(record).then(|| text(record, "name").to_owned()));
+            costs.extend(convert(record).then(|| text(record, "name").to_owned()));
         }
         // The other network has no built-in router. A policy that names no other router allows
         // nothing there.
@@ -131,7 +131,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
 
 /// Writes references as the other program reads them: `@` and a name. Returns whether members were
 /// left out.
-fn converted(record: &mut Json) -> bool {
+fn convert(record: &mut Json) -> bool {
     let Some(members) = record.as_object_mut() else {
         return false;
     };

@@ -6,7 +6,9 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 use model::config;
 
-use super::{admin::ControllerFlags, failure::CommandResult, file::judged_of, progress::watched};
+use super::{
+    admin::ControllerFlags, failure::CommandResult, file::judged_of, progress::with_progress,
+};
 use crate::{admin_socket::Outcome, maintenance::offline};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must
@@ -57,8 +59,9 @@ impl Passphrase {
             ),
         };
         let hint = "copies that were made before, such as snapshots, are unchanged".to_owned();
-        let resealed =
-            watched(|watch| offline::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
+        let resealed = with_progress(|watch| {
+            offline::reseal(&config.data, now.as_ref(), next.as_ref(), watch)
+        });
         let left = |copy: PathBuf| {
             format!(
                 "{} is unchanged too; the previous release can use it: delete it once you no longer need it",

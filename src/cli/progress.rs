@@ -51,7 +51,7 @@ impl Drop for Bar {
 }
 
 /// Runs `work` and shows its progress.
-pub(crate) fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
+pub(crate) fn with_progress<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
     let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (working, ended) = mpsc::channel::<()>();

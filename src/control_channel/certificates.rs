@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::entity::Id;
 use policy::enrollment::{
-    EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router,
+    EnrollmentContext, Issued, Renewing, confirm_router, note_router_use, offer_router,
 };
 use prost::Message;
 use wire::{
@@ -136,7 +136,7 @@ pub(crate) fn used(
 ) {
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        let recorded = used_by_router(
+        let recorded = note_router_use(
             &context(&core, &connection),
             &renewing(&connection),
             fingerprint,

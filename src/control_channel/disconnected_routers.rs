@@ -82,7 +82,7 @@ impl ControlCore {
         // A router that came back and left again meanwhile is forgotten after its later absence.
         let is_last = self
             .online()
-            .left_at(&connection.router)
+            .disconnected_at(&connection.router)
             .is_none_or(|at| at == now);
         if is_last && self.registry.find(&connection.router).is_none() {
             self.forget(

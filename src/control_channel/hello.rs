@@ -321,7 +321,7 @@ fn identify(
 ) -> Result<IdentifiedRouter, HelloRejection> {
     let context = &core.context;
     let now = core.network.now();
-    if !context.keystore.authority().issued(leaf) {
+    if !context.keystore.authority().has_issued(leaf) {
         return Err("the client certificate was not issued by this controller".into());
     }
     if !leaf.valid_at(now.seconds()) {

@@ -87,7 +87,7 @@ fn is_here(address: &Address) -> bool {
 
 /// Logs who enrolled under an address that tokens no longer name.
 fn warn_of_moves(controller: &Controller) {
-    match controller.reload.moved() {
+    match controller.reload.former_addresses() {
         Ok(moved) => {
             for moved in moved {
                 tracing::warn!("{moved}");

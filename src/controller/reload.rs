@@ -54,8 +54,8 @@ impl Reload {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn moved(&self) -> Result<Vec<FormerAddress>> {
-        self.certificates.moved()
+    pub(crate) fn former_addresses(&self) -> Result<Vec<FormerAddress>> {
+        self.certificates.former_addresses()
     }
 
     /// Reads the configuration again and applies what needs no restart.

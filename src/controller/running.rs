@@ -131,7 +131,7 @@ impl Controller {
     /// # Errors
     /// The file cannot be written.
     pub fn password_was_seen(&self) -> Result<(), NotStarted> {
-        Ok(change::seen(&self.store)?)
+        Ok(change::note_seen(&self.store)?)
     }
 
     /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved

@@ -24,7 +24,7 @@ impl Network {
     /// Whether a certificate belongs to a router that may connect.
     pub(crate) fn is_of_router(&self, leaf: &Certificate, id: &str) -> bool {
         let is_issued =
-            self.keystore.authority().issued(leaf) && leaf.valid_at(self.now().seconds());
+            self.keystore.authority().has_issued(leaf) && leaf.valid_at(self.now().seconds());
         is_issued
             && matches!(self.enrolled(id), Ok(Some(state)) if state.has_fingerprint(&leaf.fingerprint()))
     }

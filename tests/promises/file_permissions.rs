@@ -170,7 +170,7 @@ fn writable_secret_files_are_refused() {
             let password = config.admin_password().err().unwrap().to_string();
             let passphrase = config.passphrase().err().unwrap().to_string();
             let key = Files::new(Path::new("/dev/null"), path)
-                .changed()
+                .read_if_changed()
                 .err()
                 .unwrap();
             for said in [password, passphrase, key.to_string()] {

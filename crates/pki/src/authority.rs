@@ -79,7 +79,7 @@ impl Authority {
     }
 
     /// Whether a certificate was issued here, by the current or a retired intermediate.
-    pub fn issued(&self, certificate: &Certificate) -> bool {
+    pub fn has_issued(&self, certificate: &Certificate) -> bool {
         std::iter::once(&self.certificate)
             .chain(&self.retired)
             .any(|ca| ca.may_sign() && certificate.is_signed_by(ca))

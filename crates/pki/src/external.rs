@@ -75,7 +75,9 @@ impl Files {
     ///
     /// # Errors
     /// What is wrong with them, in one line. The same error is reported once.
-    pub fn changed(&mut self) -> std::result::Result<Option<ExternalCertificate>, FilesError> {
+    pub fn read_if_changed(
+        &mut self,
+    ) -> std::result::Result<Option<ExternalCertificate>, FilesError> {
         let unreadable = |path: &Path, error: io::Error| FilesError::Unreadable {
             path: path.to_owned(),
             error,

@@ -90,7 +90,7 @@ impl Signer {
     }
 
     /// Whether this key signed a token, under any of its certificates.
-    pub fn signed(&self, token: &str) -> bool {
+    pub fn has_signed(&self, token: &str) -> bool {
         self.verifier.verify::<IgnoredAny>(token).is_ok()
     }
 

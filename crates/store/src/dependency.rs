@@ -101,17 +101,17 @@ impl Lookup for DependencyRecorder<'_> {
         self.note_value(kind, field, value);
         self.lookup.any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.dependencies
             .borrow_mut()
             .push(Dependency::of_tombstone(kind, field, value));
-        self.lookup.ended(kind, field, value)
+        self.lookup.ended_before(kind, field, value)
     }
-    fn any_ended(&self) -> Result<bool> {
+    fn any_tombstone(&self) -> Result<bool> {
         self.dependencies
             .borrow_mut()
             .push(Dependency::of_any_tombstone());
-        self.lookup.any_ended()
+        self.lookup.any_tombstone()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.fleeting.set(true);

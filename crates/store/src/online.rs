@@ -81,13 +81,13 @@ impl Online {
     }
 
     /// The routers that have disconnected last and are not back, with the time.
-    pub fn left(&self) -> Vec<(String, Timestamp)> {
+    pub fn disconnected(&self) -> Vec<(String, Timestamp)> {
         let left = self.0.left.read().unwrap_or_else(PoisonError::into_inner);
         left.iter().map(|(id, at)| (id.clone(), *at)).collect()
     }
 
     /// When a router has disconnected that is not back; `None` if that is not known.
-    pub fn left_at(&self, router: &str) -> Option<Timestamp> {
+    pub fn disconnected_at(&self, router: &str) -> Option<Timestamp> {
         self.0
             .left
             .read()

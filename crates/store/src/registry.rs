@@ -100,7 +100,7 @@ impl KindEntry {
                 })
             },
             stands: |id, bytes, lookup| {
-                Ok(!lookup.any_ended()?
+                Ok(!lookup.any_tombstone()?
                     || tombstone::stands(&codec::decode::<E>(id, bytes)?, lookup)?)
             },
             deletion: |id, bytes, by_system| {

@@ -116,7 +116,7 @@ impl StoreCore {
         Tx::new(read, rows, author)
     }
 
-    /// Rejects every write until [`StoreCore::recovered`] is called.
+    /// Rejects every write until [`StoreCore::accept_writes`] is called.
     pub(crate) fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {
@@ -129,7 +129,7 @@ impl StoreCore {
     }
 
     /// Accepts writes again.
-    pub(crate) fn recovered(&self) {
+    pub(crate) fn accept_writes(&self) {
         tracing::info!("the data file can be written again");
         self.failure.store(None);
         self.writing.store(true, Ordering::Release);

@@ -96,7 +96,7 @@ pub(super) fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
             &flag,
             &member.schema,
         );
-        match names::referred(grammar, operation, member) {
+        match names::referred_kind(grammar, operation, member) {
             Some((kind, is_of_roles)) => completed(
                 arg,
                 grammar.lists(operation.interface, &kind),

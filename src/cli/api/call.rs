@@ -84,7 +84,7 @@ fn parameters(
             continue;
         }
         let schema = parameter.get("schema").unwrap_or(&Json::Null);
-        let Some(value) = members::given(matches, &format!("{place}.{name}"), schema) else {
+        let Some(value) = members::flag_value(matches, &format!("{place}.{name}"), schema) else {
             continue;
         };
         let values = if let Json::Array(values) = value {
@@ -159,7 +159,7 @@ fn fill(
         put(body, &["name".to_owned()], name.as_str().into());
     }
     for member in all {
-        if let Some(value) = members::given(
+        if let Some(value) = members::flag_value(
             matches,
             &format!("body.{}", member.path.join(".")),
             &member.schema,

@@ -155,7 +155,7 @@ impl LoginContext {
     ///
     /// # Errors
     /// The file cannot be read, or has no login with the name.
-    fn stored(wanted: Option<String>) -> Result<Option<Self>, CommandError> {
+    fn in_file(wanted: Option<String>) -> Result<Option<Self>, CommandError> {
         let all = Contexts::load()?;
         match wanted {
             Some(name) => all.named(&name).map(|context| Some(context.clone())),
@@ -173,7 +173,9 @@ impl LoginContext {
     /// A file cannot be read, `OVERKEEP_URL` is not an https URL, `OVERKEEP_URL` or `OVERKEEP_CA`
     /// is set without a token, or `OVERKEEP_TOKEN` is set and the URL or the authorities are given
     /// neither by a variable nor by a stored login.
-    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, CommandError> {
+    pub fn in_environment(
+        environment: &[(OsString, OsString)],
+    ) -> Result<Option<Self>, CommandError> {
         let set = |name: &str| {
             let found = environment
                 .iter()
@@ -181,7 +183,7 @@ impl LoginContext {
                 .map(|(_, value)| value.to_string_lossy().into_owned());
             found.filter(|value| !value.trim().is_empty())
         };
-        let stored = Self::stored(set("OVERKEEP_CONTEXT"))?;
+        let stored = Self::in_file(set("OVERKEEP_CONTEXT"))?;
         let Some(token) = set("OVERKEEP_TOKEN") else {
             let unused = ["OVERKEEP_URL", "OVERKEEP_CA"]
                 .into_iter()

@@ -307,7 +307,7 @@ fn pairs(text: &str) -> Result<Json, ValueError> {
 }
 
 /// The value given for a flag; `None` if it was not given.
-pub(crate) fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
+pub(crate) fn flag_value(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
     let values: Vec<Json> = matches
         .try_get_many::<Json>(id)
         .ok()

@@ -116,7 +116,7 @@ impl<'a> NameLookup<'a> {
         member: &Member,
         value: &mut Json,
     ) -> Result<(), CommandError> {
-        let Some((kind, is_of_roles)) = referred(self.grammar, operation, member) else {
+        let Some((kind, is_of_roles)) = referred_kind(self.grammar, operation, member) else {
             return Ok(());
         };
         let mut refer = |text: &mut String| -> Result<(), CommandError> {
@@ -175,7 +175,7 @@ pub(crate) fn parameter_lists<'g>(
 }
 
 /// The kind that a member refers to, and whether by roles: from the row, or from the member's name.
-pub(crate) fn referred(
+pub(crate) fn referred_kind(
     grammar: &Grammar,
     operation: &Operation,
     member: &Member,

@@ -88,10 +88,10 @@ pub(super) fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
 
 /// Whether a command line adds or takes away single roles.
 pub(super) fn is_asked(matches: &ArgMatches) -> bool {
-    !given(matches, ADD).is_empty() || !given(matches, REMOVE).is_empty()
+    !flag_values(matches, ADD).is_empty() || !flag_values(matches, REMOVE).is_empty()
 }
 
-fn given(matches: &ArgMatches, flag: &str) -> Vec<String> {
+fn flag_values(matches: &ArgMatches, flag: &str) -> Vec<String> {
     matches
         .try_get_many::<String>(flag)
         .ok()
@@ -117,7 +117,7 @@ pub(super) fn change(
     let lists = lists(names.grammar, operation);
     let mut edits = Vec::new();
     for flag in [ADD, REMOVE] {
-        for role in given(matches, flag) {
+        for role in flag_values(matches, flag) {
             let (list, role) = chosen(&lists, flag, &role)?;
             edits.push((flag, list, role));
         }

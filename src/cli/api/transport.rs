@@ -171,7 +171,7 @@ pub(crate) fn login(
     if is_named {
         Ok(None)
     } else {
-        LoginContext::given(environment)
+        LoginContext::in_environment(environment)
     }
 }
 

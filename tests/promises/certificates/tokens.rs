@@ -148,6 +148,11 @@ fn tokens_are_resigned_by_new_keys() {
     let stored = changes
         .run_blocking(move |change| enrollment::issue(wanted, Tags::default(), change))
         .unwrap();
-    assert!(certificates.keystore().signer().signed(&stored.spec.jwt));
+    assert!(
+        certificates
+            .keystore()
+            .signer()
+            .has_signed(&stored.spec.jwt)
+    );
     assert_eq!(certificates.unusable_files(now).unwrap().len(), 0);
 }

@@ -136,7 +136,7 @@ fn endless_file_is_refused() {
     );
     let mut files = pki::Files::new(endless.as_ref(), endless.as_ref());
     assert_names(
-        &files.changed().unwrap_err().to_string(),
+        &files.read_if_changed().unwrap_err().to_string(),
         &[endless, "1 MiB"],
     );
 }

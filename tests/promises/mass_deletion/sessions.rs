@@ -241,11 +241,11 @@ impl Lookup for Counted<'_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         self.lookup.any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.lookup.ended(kind, field, value)
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        self.lookup.ended_before(kind, field, value)
     }
-    fn any_ended(&self) -> Result<bool> {
-        self.lookup.any_ended()
+    fn any_tombstone(&self) -> Result<bool> {
+        self.lookup.any_tombstone()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.lookup.router_info(router)

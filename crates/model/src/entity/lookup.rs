@@ -34,13 +34,13 @@ pub trait Lookup {
     ///
     /// # Errors
     /// The file cannot be read.
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch>;
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch>;
 
     /// Whether there is any tombstone whose records are not all removed yet.
     ///
     /// # Errors
     /// The file cannot be read.
-    fn any_ended(&self) -> Result<bool>;
+    fn any_tombstone(&self) -> Result<bool>;
 
     /// The connection of a router, while it has one.
     fn router_info(&self, router: &str) -> Option<RouterInfo>;
@@ -114,11 +114,11 @@ impl<F: Lookup + ?Sized> Lookup for &F {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         (**self).any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        (**self).ended(kind, field, value)
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        (**self).ended_before(kind, field, value)
     }
-    fn any_ended(&self) -> Result<bool> {
-        (**self).any_ended()
+    fn any_tombstone(&self) -> Result<bool> {
+        (**self).any_tombstone()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         (**self).router_info(router)

@@ -174,29 +174,29 @@ impl PostureRequirement {
         match self {
             PostureRequirement::Os { operating_systems } => {
                 for os in operating_systems.iter_mut() {
-                    sorted(&mut os.versions);
+                    sort(&mut os.versions);
                 }
                 keep_last(operating_systems, |os| os.os_type);
                 operating_systems.sort_by_key(|os| os.os_type);
             }
-            PostureRequirement::Domain { domains } => sorted(domains),
+            PostureRequirement::Domain { domains } => sort(domains),
             PostureRequirement::Mac { mac_addresses } => {
                 for address in mac_addresses.iter_mut() {
                     *address = hexadecimal(address);
                 }
-                sorted(mac_addresses);
+                sort(mac_addresses);
             }
             PostureRequirement::Process { process } => {
                 for hash in &mut process.hashes {
                     *hash = hash.to_lowercase();
                 }
-                sorted(&mut process.hashes);
+                sort(&mut process.hashes);
                 process.signer_fingerprint = process.signer_fingerprint.to_lowercase();
             }
             PostureRequirement::ProcessMulti { processes, .. } => {
                 for process in processes.iter_mut() {
-                    sorted(&mut process.hashes);
-                    sorted(&mut process.signer_fingerprints);
+                    sort(&mut process.hashes);
+                    sort(&mut process.signer_fingerprints);
                 }
                 keep_last(processes, |process| (process.os_type, process.path.clone()));
             }
@@ -211,7 +211,7 @@ impl PostureRequirement {
     }
 }
 
-fn sorted(texts: &mut Vec<String>) {
+fn sort(texts: &mut Vec<String>) {
     texts.sort_unstable();
     texts.dedup();
 }

@@ -18,12 +18,12 @@ use crate::error::Result;
 /// # Errors
 /// The file cannot be read.
 pub fn stands<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Result<bool> {
-    if E::ENDS_BY.is_empty() || !lookup.any_ended()? {
+    if E::ENDS_BY.is_empty() || !lookup.any_tombstone()? {
         return Ok(true);
     }
     for field in E::ENDS_BY {
         for value in values(record, field) {
-            if lookup.ended(E::KIND, field, &value)? > E::epoch(record) {
+            if lookup.ended_before(E::KIND, field, &value)? > E::epoch(record) {
                 return Ok(false);
             }
         }

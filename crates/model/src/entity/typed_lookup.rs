@@ -73,7 +73,7 @@ impl<F: Lookup + ?Sized> TypedLookup for F {
     }
 
     fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
-        if E::ENDS_BY.is_empty() || !self.any_ended()? {
+        if E::ENDS_BY.is_empty() || !self.any_tombstone()? {
             return self.any(E::KIND, field, value);
         }
         for id in self.ids(E::KIND, field, value)? {

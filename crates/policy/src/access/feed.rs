@@ -17,7 +17,7 @@ use super::{
     fill::fill,
     preview::{Preview, PreviewedChanges, Step, in_order},
     record_deltas::delta,
-    shares::{AT_A_TIME, asked},
+    shares::{AT_A_TIME, listed_objects},
 };
 
 /// How often a preview starts again if the engine changed meanwhile.
@@ -103,7 +103,7 @@ impl Access {
         limit: usize,
         report_progress: impl Fn(u64) -> Result<()>,
     ) -> Result<(Difference, PreviewedChanges)> {
-        let (delta, enabled) = (self.taken(events), self.disabled(events, false));
+        let (delta, enabled) = (self.updates(events), self.identity_switches(events, false));
         // The engine holds disabled identities like others. Nothing else changes with an identity
         // that is enabled.
         if delta.is_empty() && !enabled.is_empty() {
@@ -127,23 +127,23 @@ impl Access {
         }
         // Others are let in between: each service costs the union of all that its policies name.
         let at_a_time = AT_A_TIME.max(changes.len());
-        asked(difference)
+        listed_objects(difference)
             .chunks(at_a_time)
             .flat_map(|some| self.ask_fairly(|engine| engine.shares(changes, some, limit)))
             .collect()
     }
 
     /// The updates that events make. An identity that they disable counts as deleted.
-    fn taken(&self, events: &[Event]) -> Vec<Delta> {
+    fn updates(&self, events: &[Event]) -> Vec<Delta> {
         events
             .iter()
             .filter_map(delta)
-            .chain(self.disabled(events, true))
+            .chain(self.identity_switches(events, true))
             .collect()
     }
 
     /// The deletions of the identities that events disable, or enable.
-    fn disabled(&self, events: &[Event], is: bool) -> Vec<Delta> {
+    fn identity_switches(&self, events: &[Event], is: bool) -> Vec<Delta> {
         let now = self.clock.now();
         events
             .iter()

@@ -85,7 +85,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
             let Some(members) = members else {
                 return Some(gone);
             };
-            let known = engine.known(&gone);
+            let known = engine.current(&gone);
             let Delta::Policy { kind, id, policy } = known else {
                 return None;
             };

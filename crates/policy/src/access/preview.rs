@@ -197,7 +197,7 @@ impl<'n> Preview<'n> {
     /// Finds the subjects affected by the next changes.
     fn find_affected(&mut self, engine: &Engine) {
         for (delta, row) in self.unseen.by_ref().take(CHANGES) {
-            let before = engine.known(delta);
+            let before = engine.current(delta);
             self.parts
                 .iter_mut()
                 .for_each(|part| part.concern(engine, &before, delta, row));

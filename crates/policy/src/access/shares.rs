@@ -136,7 +136,7 @@ pub(super) type Asked = (&'static str, &'static Relation, Arc<str>);
 pub(super) const AT_A_TIME: usize = 8;
 
 /// The services and routers that a difference lists.
-pub(super) fn asked(difference: &Difference) -> Vec<Asked> {
+pub(super) fn listed_objects(difference: &Difference) -> Vec<Asked> {
     let changed = [
         &difference.dial,
         &difference.bind,
@@ -284,7 +284,7 @@ mod tests {
             changes.to_apply(&engine),
             [policy("others", any, &[], &["@t"]), deletion]
         );
-        let asked = asked(&difference);
+        let asked = listed_objects(&difference);
         let shares = engine.shares(&changes, &asked, 9);
         let lost = |share: &AccessShare| {
             (

@@ -61,7 +61,7 @@ impl Engine {
 
     /// Applies an update without informing observers. Returns the update that undoes it.
     pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
-        let before = self.known(delta);
+        let before = self.current(delta);
         match delta {
             Delta::Subject {
                 kind,
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// The current state of what an update is about.
-    pub(super) fn known(&self, delta: &Delta) -> Delta {
+    pub(super) fn current(&self, delta: &Delta) -> Delta {
         match delta {
             Delta::Subject { kind, id, .. } => Delta::Subject {
                 kind: *kind,

@@ -121,7 +121,7 @@ impl Passwords {
             name: identity.to_string(),
         };
         let (scrypt, password) = (self.scrypt, Zeroizing::new(password));
-        self.queued(&asker, move || hashed(&scrypt, &password))
+        self.run_queued(&asker, move || phc_string(&scrypt, &password))
             .await?
     }
 
@@ -136,8 +136,8 @@ impl Passwords {
         stored: Option<String>,
     ) -> Result<bool> {
         let (costliest, password) = (self.costliest.clone(), Zeroizing::new(password));
-        self.queued(asker, move || {
-            compared(&password, stored.as_deref(), &costliest)
+        self.run_queued(asker, move || {
+            matches(&password, stored.as_deref(), &costliest)
         })
         .await
     }
@@ -181,10 +181,10 @@ impl Passwords {
     /// # Errors
     /// The random number generator fails.
     pub fn hash_now(&self, password: &str) -> Result<String> {
-        hashed(&self.scrypt, password)
+        phc_string(&self.scrypt, password)
     }
 
-    async fn queued<T: Send + 'static>(
+    async fn run_queued<T: Send + 'static>(
         &self,
         asker: &Requester,
         work: impl FnOnce() -> T + Send + 'static,
@@ -218,7 +218,7 @@ fn run_jobs(waiting: &FairQueue) {
 /// Whether a password matches the stored hash. Takes as long as the costliest hash seen so far,
 /// whatever is stored: the time reveals neither which user names exist nor which hashes have an
 /// older cost.
-fn compared(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool {
+fn matches(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool {
     let hash = stored.and_then(|text| PasswordHash::new(text).ok());
     let cost = hash
         .as_ref()
@@ -249,7 +249,7 @@ fn discard_hash(password: &str, cost: u8) {
     let _ = std::hint::black_box((made, output));
 }
 
-fn hashed(scrypt: &Scrypt, password: &str) -> Result<String> {
+fn phc_string(scrypt: &Scrypt, password: &str) -> Result<String> {
     let hash = scrypt
         .hash_password(password.as_bytes())
         .map_err(|e| Error::Internal(format!("a password hash: {e}")))?;

@@ -76,13 +76,13 @@ impl SessionQuota {
     }
 
     /// Counts a session that an identity opened in an epoch.
-    pub(crate) fn opened(&self, identity: &Id<Identity>, epoch: Epoch) {
-        self.found(identity, epoch, 0);
+    pub(crate) fn count_opened(&self, identity: &Id<Identity>, epoch: Epoch) {
+        self.count_found(identity, epoch, 0);
     }
 
     /// Counts a session found at the start; the identity's sessions of epochs before `since` were
     /// ended.
-    pub(crate) fn found(&self, identity: &Id<Identity>, epoch: Epoch, since: Epoch) {
+    pub(crate) fn count_found(&self, identity: &Id<Identity>, epoch: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
             *count.of(epoch) += 1;
@@ -90,7 +90,7 @@ impl SessionQuota {
     }
 
     /// Removes a deleted session from the counts.
-    pub(crate) fn deleted(&self, identity: &Id<Identity>, epoch: Epoch) {
+    pub(crate) fn count_deleted(&self, identity: &Id<Identity>, epoch: Epoch) {
         self.with(identity, |count| {
             let of = count.of(epoch);
             *of = of.saturating_sub(1);
@@ -98,7 +98,7 @@ impl SessionQuota {
     }
 
     /// Releases the slots of all sessions of an identity from epochs before this one.
-    pub(crate) fn ended(&self, identity: &Id<Identity>, epoch: Epoch) {
+    pub(crate) fn release_before(&self, identity: &Id<Identity>, epoch: Epoch) {
         self.with(identity, |count| {
             if count.since < epoch {
                 count.since = epoch;
@@ -143,28 +143,28 @@ mod tests {
         let (quota, ann) = (SessionQuota::new(2), Id::from_text("ann"));
         let known = |quota: &SessionQuota| quota.counts.lock().unwrap().len();
         let (before, after) = (0, 1);
-        quota.opened(&ann, before);
-        quota.opened(&ann, before);
+        quota.count_opened(&ann, before);
+        quota.count_opened(&ann, before);
         assert!(quota.admit(&ann).is_err());
-        quota.ended(&ann, 1);
+        quota.release_before(&ann, 1);
         // Ended sessions take no slot while their records exist.
-        quota.opened(&ann, after);
-        quota.deleted(&ann, before);
-        quota.opened(&ann, after);
-        quota.deleted(&ann, before);
+        quota.count_opened(&ann, after);
+        quota.count_deleted(&ann, before);
+        quota.count_opened(&ann, after);
+        quota.count_deleted(&ann, before);
         assert!(quota.admit(&ann).is_err(), "two sessions are open");
-        quota.deleted(&ann, after);
+        quota.count_deleted(&ann, after);
         drop(quota.admit(&ann).unwrap());
-        quota.deleted(&ann, after);
+        quota.count_deleted(&ann, after);
         assert_eq!(known(&quota), 0);
         // Ended sessions found at a start, before their records are deleted.
-        quota.found(&ann, before, 1);
-        quota.found(&ann, after, 1);
-        quota.found(&ann, before, 1);
+        quota.count_found(&ann, before, 1);
+        quota.count_found(&ann, after, 1);
+        quota.count_found(&ann, before, 1);
         drop(quota.admit(&ann).unwrap());
         [before, after, before]
             .into_iter()
-            .for_each(|gone| quota.deleted(&ann, gone));
+            .for_each(|gone| quota.count_deleted(&ann, gone));
         assert_eq!(known(&quota), 0);
     }
 }

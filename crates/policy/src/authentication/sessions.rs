@@ -111,16 +111,18 @@ impl Sessions {
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
-                sessions.quota.found(
+                sessions.quota.count_found(
                     identity,
                     session.state.epoch,
-                    tx.ended(ApiSession::KIND, "identity", identity.as_str())?,
+                    tx.ended_before(ApiSession::KIND, "identity", identity.as_str())?,
                 );
                 sessions.restore_activity(&session);
                 Ok(())
             })?;
             tx.each_readable::<Session>(|session| {
-                sessions.service_quota.opened(&session.spec.identity_id, 0);
+                sessions
+                    .service_quota
+                    .count_opened(&session.spec.identity_id, 0);
                 Ok(())
             })
         })?;
@@ -132,11 +134,12 @@ impl Sessions {
             Some((None, Some(opened))) => {
                 self.set_active(opened.id.as_str(), true);
                 self.quota
-                    .opened(&opened.spec.identity_id, opened.state.epoch);
+                    .count_opened(&opened.spec.identity_id, opened.state.epoch);
             }
             Some((Some(gone), None)) => {
                 self.forget(gone.id.as_str());
-                self.quota.deleted(&gone.spec.identity_id, gone.state.epoch);
+                self.quota
+                    .count_deleted(&gone.spec.identity_id, gone.state.epoch);
             }
             Some((None, None)) => {
                 if let Some(Tombstone { value, epoch, .. }) = event
@@ -144,14 +147,17 @@ impl Sessions {
                     .as_ref()
                     .filter(|tombstone| tombstone.field == "identity")
                 {
-                    self.quota.ended(&Id::from_text(value.as_str()), *epoch);
+                    self.quota
+                        .release_before(&Id::from_text(value.as_str()), *epoch);
                 }
             }
             _ => {}
         }
         match event.of::<Session>() {
-            Some((None, Some(opened))) => self.service_quota.opened(&opened.spec.identity_id, 0),
-            Some((Some(gone), None)) => self.service_quota.deleted(&gone.spec.identity_id, 0),
+            Some((None, Some(opened))) => {
+                self.service_quota.count_opened(&opened.spec.identity_id, 0)
+            }
+            Some((Some(gone), None)) => self.service_quota.count_deleted(&gone.spec.identity_id, 0),
             _ => {}
         }
     }
@@ -259,16 +265,16 @@ impl Sessions {
         });
         self.clock
             .steady()
-            .since(seen.unwrap_or_else(|| self.recorded(session)))
+            .since(seen.unwrap_or_else(|| self.recorded_activity(session)))
     }
 
-    fn recorded(&self, session: &Record<ApiSession>) -> Timestamp {
+    fn recorded_activity(&self, session: &Record<ApiSession>) -> Timestamp {
         session.spec.last_activity_at.min(self.began)
     }
 
     /// Takes the last activity of a session from its record.
     fn restore_activity(&self, session: &Record<ApiSession>) {
-        let at = self.recorded(session);
+        let at = self.recorded_activity(session);
         self.with(|active| {
             active.since = active.since.min(at);
             active

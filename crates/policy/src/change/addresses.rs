@@ -131,7 +131,10 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<FormerAddress>> {
+pub(crate) fn former_addresses(
+    store: &Store,
+    advertised: &[Address],
+) -> Result<Vec<FormerAddress>> {
     let periods = store.read(periods)?;
     let mut moved: Vec<FormerAddress> = Vec::new();
     for AdvertisedPeriod { address, .. } in &periods {

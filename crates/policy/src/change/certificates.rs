@@ -71,7 +71,7 @@ impl Certificates {
         let unusable = |reason: String| Error::invalid("tls.certificate", reason, "");
         if let Some(external) = files
             .as_mut()
-            .map(Files::changed)
+            .map(Files::read_if_changed)
             .transpose()
             .map_err(|error| unusable(error.to_string()))?
             .flatten()
@@ -115,8 +115,8 @@ impl Certificates {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn moved(&self) -> Result<Vec<addresses::FormerAddress>> {
-        addresses::moved(&self.store, &self.advertised)
+    pub fn former_addresses(&self) -> Result<Vec<addresses::FormerAddress>> {
+        addresses::former_addresses(&self.store, &self.advertised)
     }
 
     /// Reloads certificate files, renews what is due, and logs warnings for the operator at the
@@ -236,7 +236,7 @@ impl Certificates {
         })?;
         // The key may have had a key id that was not recorded.
         found.retain(|useless| {
-            useless.gone.is_some() || !signer.signed(&useless.enrollment.spec.jwt)
+            useless.gone.is_some() || !signer.has_signed(&useless.enrollment.spec.jwt)
         });
         Ok(found)
     }
@@ -277,7 +277,7 @@ impl Certificates {
         let changed = files
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .changed()
+            .read_if_changed()
             .map_err(|error| error.to_string());
         let taken = changed.and_then(|found| {
             let Some(external) = found else {

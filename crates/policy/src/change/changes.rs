@@ -194,11 +194,11 @@ impl Lookup for Change<'_, '_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         Lookup::any(self.tx, kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.tx.ended(kind, field, value)
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        self.tx.ended_before(kind, field, value)
     }
-    fn any_ended(&self) -> Result<bool> {
-        self.tx.any_ended()
+    fn any_tombstone(&self) -> Result<bool> {
+        self.tx.any_tombstone()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.tx.router_info(router)

@@ -150,7 +150,7 @@ pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()>
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn seen(store: &Store) -> Result<()> {
+pub fn note_seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
 }
 

@@ -172,7 +172,7 @@ pub fn certificate(
     };
     let of_others = certificate
         .as_ref()
-        .filter(|certificate| !change.context.keystore.authority().issued(certificate));
+        .filter(|certificate| !change.context.keystore.authority().has_issued(certificate));
     let issuer = of_others.and_then(|certificate| issuers.of(certificate));
     if issuer.is_none() && !is_adopted(change) {
         return Ok(false);

@@ -37,8 +37,8 @@ pub use certificates::{Certificates, UnusableFiles};
 pub use changes::{Change, ChangeContext, Changes};
 pub use draft::Draft;
 pub use first_start::{
-    Administrator, NewFile, PasswordRules, first_start, is_unseen, renew_config_types,
-    replace_unseen, seal, seen, stored_seal,
+    Administrator, NewFile, PasswordRules, first_start, is_unseen, note_seen, renew_config_types,
+    replace_unseen, seal, stored_seal,
 };
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;

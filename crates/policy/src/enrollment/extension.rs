@@ -56,7 +56,7 @@ pub async fn extend(
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
-    if !context.keystore.authority().issued(leaf) {
+    if !context.keystore.authority().has_issued(leaf) {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     let issued = client_certificate(context, &parsed(csr)?, leaf.names())?;

@@ -24,8 +24,8 @@ pub use context::{
 };
 pub use reserved::Reserved;
 pub use router::{
-    Renewing, confirm as confirm_router, extend as extend_router, offer as offer_router,
-    used as used_by_router,
+    Renewing, confirm as confirm_router, extend as extend_router, note_router_use,
+    offer as offer_router,
 };
 
 use model::{entity::enrollment::Method, error::Result};

@@ -272,7 +272,7 @@ pub async fn confirm(
 /// # Errors
 /// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if it has other
 /// certificates.
-pub async fn used(
+pub async fn note_router_use(
     context: &EnrollmentContext<'_>,
     router: &Renewing,
     fingerprint: String,

@@ -91,7 +91,7 @@ fn causes(tx: &Read<'_>) -> Result<Vec<String>> {
     let name =
         |id: &str| Ok(named_router(tx, id)?.map_or_else(|| id.to_owned(), |router| router.name));
     let mut causes: Vec<(Timestamp, String)> = Vec::new();
-    for (id, at) in online.left() {
+    for (id, at) in online.disconnected() {
         if tx.router_info(&id).is_none() && named_router(tx, &id)?.is_some() {
             causes.push((at, format!("router {} is offline since {at}", name(&id)?)));
         }

@@ -108,7 +108,7 @@ pub(super) struct DialLog {
 }
 
 impl DialLog {
-    pub(super) fn failed(
+    pub(super) fn note_failure(
         &mut self,
         service: &str,
         host: Option<HostKey>,
@@ -186,7 +186,12 @@ impl DialLog {
         oldest.map(|pair| self.pairs.remove(&pair));
     }
 
-    pub(super) fn succeeded(&mut self, service: &str, host: &HostKey, at: impl Fn() -> Timestamp) {
+    pub(super) fn note_success(
+        &mut self,
+        service: &str,
+        host: &HostKey,
+        at: impl Fn() -> Timestamp,
+    ) {
         if self.pairs.is_empty() {
             return;
         }
@@ -202,7 +207,7 @@ impl DialLog {
     }
 
     /// A host has bound a service anew: dials before that say nothing about it.
-    pub(super) fn renewed(&mut self, service: &str, host: &HostKey) {
+    pub(super) fn note_renewal(&mut self, service: &str, host: &HostKey) {
         for host in [Some(host.clone()), None] {
             if let Some(known) = self.pairs.get_mut(&(Arc::from(service), host)) {
                 known.failures = 0;
@@ -263,7 +268,7 @@ mod tests {
     fn failures_count_until_a_success() {
         let mut log = DialLog::default();
         let bob = identity("bob");
-        log.failed(
+        log.note_failure(
             "wiki",
             Some(bob.clone()),
             "r",
@@ -271,7 +276,7 @@ mod tests {
             "slow",
             at(1),
         );
-        log.failed(
+        log.note_failure(
             "wiki",
             Some(bob.clone()),
             "r",
@@ -279,7 +284,7 @@ mod tests {
             "slow",
             at(2),
         );
-        log.failed("wiki", None, "", DialFault::NoHost, "nobody", at(3));
+        log.note_failure("wiki", None, "", DialFault::NoHost, "nobody", at(3));
         let found = log.of_service("wiki");
         assert_eq!(
             (
@@ -295,7 +300,7 @@ mod tests {
                 && !log.fails("wiki", &identity("ann"))
                 && !log.fails("git", &bob)
         );
-        log.succeeded("wiki", &bob, || at(4));
+        log.note_success("wiki", &bob, || at(4));
         let found = log.of_service("wiki");
         assert!(
             !log.fails("wiki", &bob)
@@ -304,7 +309,7 @@ mod tests {
                     .all(|known| known.failures == 0 && known.succeeded == Some(at(4)))
         );
         assert_eq!(found[1].reasons[0].times, 2, "the reasons stay");
-        log.failed(
+        log.note_failure(
             "wiki",
             Some(bob.clone()),
             "r",
@@ -313,7 +318,7 @@ mod tests {
             at(5),
         );
         assert_eq!(log.of_service("wiki")[0].first, at(5));
-        log.renewed("wiki", &bob);
+        log.note_renewal("wiki", &bob);
         assert!(!log.fails("wiki", &bob) && log.failing_services().is_empty());
         log.forget("wiki");
         assert!(log.of_service("wiki").is_empty());
@@ -323,7 +328,7 @@ mod tests {
     fn reasons_and_pairs_are_bounded() {
         let mut log = DialLog::default();
         for second in 0..10 {
-            log.failed(
+            log.note_failure(
                 "wiki",
                 Some(identity("bob")),
                 "r",
@@ -347,7 +352,7 @@ mod tests {
                 .all(|reason| reason.text.chars().count() == MAX_TEXT)
         );
         for second in 0..MAX_PAIRS as i64 + 100 {
-            log.failed(
+            log.note_failure(
                 &format!("service {second}"),
                 Some(identity("flood")),
                 "r",

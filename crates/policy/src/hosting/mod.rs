@@ -113,7 +113,7 @@ impl Hosting {
                 self.0
                     .dials
                     .lock()
-                    .renewed(new.spec.service.as_str(), &HostKey::of(new));
+                    .note_renewal(new.spec.service.as_str(), &HostKey::of(new));
             }
         } else if let Some((Some(old), None)) = event.of::<Service>() {
             self.with_table(|table, _| table.forget(old.id.as_str()));
@@ -195,7 +195,7 @@ impl Hosting {
         self.0
             .dials
             .lock()
-            .failed(service, host, router, fault, text, at);
+            .note_failure(service, host, router, fault, text, at);
     }
 
     /// Records that a host of a service was reached.
@@ -203,7 +203,7 @@ impl Hosting {
         self.0
             .dials
             .lock()
-            .succeeded(service, host, || self.0.clock.now());
+            .note_success(service, host, || self.0.clock.now());
     }
 
     /// The failed attempts for a service, the last one first.

@@ -13,7 +13,7 @@ use store::Read;
 
 use super::{
     Evidence,
-    evaluation::{GRACE, left},
+    evaluation::{GRACE, seconds_left},
 };
 use crate::access::{Access, PolicyEntityKind, PolicyKind};
 
@@ -76,7 +76,9 @@ pub fn awaited(
             continue;
         };
         let asks = (woken && prompt_on_wake) || (unlocked && prompt_on_unlock);
-        if asks && (timeout_seconds <= 0 || left(timeout_seconds, passed, evidence.now) > GRACE) {
+        if asks
+            && (timeout_seconds <= 0 || seconds_left(timeout_seconds, passed, evidence.now) > GRACE)
+        {
             concerned.extend(
                 services
                     .into_iter()

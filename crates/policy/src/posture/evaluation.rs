@@ -177,7 +177,8 @@ impl CodeState {
         });
         let overdue = |event: Option<CalendarTime>| {
             event.is_some_and(|at| {
-                mfa_state.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, *now) == 0
+                mfa_state.passed_at.is_none_or(|passed| at > passed)
+                    && seconds_left(GRACE, at, *now) == 0
             })
         };
         let since =
@@ -234,15 +235,15 @@ fn remaining(demand: &PostureRequirement, evidence: &Evidence) -> i64 {
                 .into_iter()
                 .filter_map(|(asked, at)| at.filter(|at| asked && *at > passed));
             later
-                .map(|at| left(GRACE, at, now))
-                .fold(left(timeout, passed, now), i64::min)
+                .map(|at| seconds_left(GRACE, at, now))
+                .fold(seconds_left(timeout, passed, now), i64::min)
         }
     }
 }
 
 /// The seconds left of a period of `seconds` that began at `since`, rounded up to whole seconds; at
 /// least zero.
-pub(crate) fn left(seconds: i64, since: CalendarTime, now: CalendarTime) -> i64 {
+pub(crate) fn seconds_left(seconds: i64, since: CalendarTime, now: CalendarTime) -> i64 {
     seconds
         .saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX))
         .max(0)

@@ -67,7 +67,7 @@ impl Expiry {
     }
 
     /// The time until [`Expiry::take_expired`] is to be called again; `None` if no time is known.
-    pub fn left(&self) -> Option<Duration> {
+    pub fn time_left(&self) -> Option<Duration> {
         self.next
             .map(|next| next.saturating_duration_since(Instant::now()))
     }

@@ -18,7 +18,7 @@ use store::Read;
 
 use super::{
     EvaluatedCheck, Evidence,
-    evaluation::{CodeState, FOREVER, left},
+    evaluation::{CodeState, FOREVER, seconds_left},
     evidence::SessionMfaState,
 };
 
@@ -240,7 +240,7 @@ impl Criteria {
             woken_at,
             unlocked_at,
         } = evidence.mfa_state;
-        let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
+        let remaining = passed_at.map_or(0, |at| seconds_left(timeout, at, evidence.now));
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         Self {
             passed_mfa_at: shown(passed_at),

@@ -245,7 +245,7 @@ impl Posture {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn failed(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
+    pub fn keep_failure(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
         let (bytes, request) = request.shortened(MAX_FAILURE_LENGTH)?;
         with(&self.memory, |memory| {
             memory

@@ -220,7 +220,7 @@ impl Backend {
     /// # Errors
     /// The length of the file cannot be read.
     pub(crate) fn in_use(&self) -> io::Result<(u64, u64)> {
-        Ok((self.checksums.known() * BLOCK, self.storage.len()?))
+        Ok((self.checksums.known_blocks() * BLOCK, self.storage.len()?))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -258,7 +258,7 @@ impl StorageBackend for BackendHandle {
         let mut state = self.state()?;
         match &state.memory {
             Some(memory) => Ok(memory.len()),
-            None => state.failed(self.backend.storage.len()),
+            None => state.note_failure(self.backend.storage.len()),
         }
     }
 
@@ -271,7 +271,7 @@ impl StorageBackend for BackendHandle {
                     self.backend.checksums.set_if_unknown(offset, out);
                     Ok(())
                 }
-                failed => self.state()?.failed(failed),
+                failed => self.state()?.note_failure(failed),
             };
         }
         let mut state = self.state()?;
@@ -279,7 +279,7 @@ impl StorageBackend for BackendHandle {
             Some(memory) => memory.read(&self.backend.source(), offset, out),
             None => self.backend.storage.read(offset, out),
         };
-        state.failed(read)
+        state.note_failure(read)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -287,7 +287,7 @@ impl StorageBackend for BackendHandle {
         state.note_head(offset, data);
         if let Some(memory) = &mut state.memory {
             let kept = memory.write(&self.backend.source(), offset, data);
-            return state.failed(kept);
+            return state.note_failure(kept);
         }
         state.written.push((offset, data.len()));
         let written = self.backend.storage.write(offset, data);
@@ -295,7 +295,7 @@ impl StorageBackend for BackendHandle {
             Ok(()) => self.backend.checksums.set(offset, data),
             Err(_) => self.backend.checksums.forget(offset, data.len()),
         }
-        state.failed(written)
+        state.note_failure(written)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -307,7 +307,7 @@ impl StorageBackend for BackendHandle {
         state.wanted = len;
         let set = self.backend.storage.set_len(len);
         self.backend.checksums.truncate(len);
-        state.failed(set)
+        state.note_failure(set)
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -315,7 +315,7 @@ impl StorageBackend for BackendHandle {
         if state.memory.is_some() {
             return Ok(());
         }
-        state.failed(self.backend.storage.sync_data())?;
+        state.note_failure(self.backend.storage.sync_data())?;
         state.written.clear();
         state.wanted = 0;
         if state.head != state.flushed {

@@ -60,7 +60,7 @@ impl State {
         lay(offset, data, 0, &mut self.head);
     }
 
-    pub(super) fn failed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    pub(super) fn note_failure<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.failure.get_or_insert_with(|| error.to_string());
         }

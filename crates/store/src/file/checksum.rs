@@ -68,7 +68,7 @@ impl Checksums {
     }
 
     /// The number of blocks whose checksum is known.
-    pub(crate) fn known(&self) -> u64 {
+    pub(crate) fn known_blocks(&self) -> u64 {
         self.read()
             .iter()
             .filter(|known| known.load(Relaxed) != UNKNOWN)

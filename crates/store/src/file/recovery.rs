@@ -59,7 +59,7 @@ impl<'c> Recovery<'c> {
             }
         }
         match self.core.backend.rejoin() {
-            Ok(()) => self.core.recovered(),
+            Ok(()) => self.core.accept_writes(),
             Err(error) => tracing::debug!(%error, "the data file cannot be written yet"),
         }
     }

@@ -50,7 +50,7 @@ impl Reader {
     /// The copy cannot be written, differs from what was read, or was cancelled by `watch`; then
     /// the file of that name is unchanged.
     pub fn snapshot(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
-        self.copied(to, Purpose::Snapshot, watch)
+        self.copy(to, Purpose::Snapshot, watch)
     }
 
     /// Like [`Reader::snapshot`], for a data file: the new file keeps the owner of the one that it
@@ -59,10 +59,10 @@ impl Reader {
     /// # Errors
     /// As [`Reader::snapshot`].
     pub fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
-        self.copied(file, Purpose::SameContent, watch)
+        self.copy(file, Purpose::SameContent, watch)
     }
 
-    fn copied(&self, to: &Path, purpose: Purpose, watch: &Progress) -> Result<Manifest> {
+    fn copy(&self, to: &Path, purpose: Purpose, watch: &Progress) -> Result<Manifest> {
         let views = Views::of(self)?;
         let format = open::format(&views.first)
             .map_err(broken)?
@@ -164,7 +164,7 @@ fn copy(
     manifest.store(&database, is_same)?;
     database.compact().map_err(failed)?;
     drop(database);
-    reopened(&unfinished.path, &names, &manifest, watch)?;
+    verify_copy(&unfinished.path, &names, &manifest, watch)?;
     unfinished.place(to, purpose)?;
     Ok(manifest)
 }
@@ -233,7 +233,7 @@ fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
 }
 
 /// Opens the new file, checks every page, and reads all rows again.
-fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Progress) -> Result<()> {
+fn verify_copy(file: &Path, names: &[String], manifest: &Manifest, watch: &Progress) -> Result<()> {
     let ((_, database), whole) = open::verified(file, CACHE, names).map_err(failed)?;
     if !whole {
         return Err(failed("the copy is damaged"));

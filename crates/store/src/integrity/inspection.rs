@@ -249,7 +249,7 @@ impl<'i> Inspection<'i> {
         }
         for target in targets {
             if !self.read.exists(target.kind, &target.id)?
-                && Lookup::ended(self.read, entry.kind, target.field, &target.id)? == 0
+                && Lookup::ended_before(self.read, entry.kind, target.field, &target.id)? == 0
             {
                 let held = rules(entry, target.field, target.kind)
                     .any(|rule| rule == DeleteRule::Restrict);

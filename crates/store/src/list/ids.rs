@@ -58,12 +58,12 @@ impl Ids {
 }
 
 /// Whether the match at an index is on the page.
-pub(super) fn shown(window: Window, at: u64) -> bool {
-    at >= window.offset as u64 && !ended(window, at)
+pub(super) fn is_shown(window: Window, at: u64) -> bool {
+    at >= window.offset as u64 && !is_past(window, at)
 }
 
 /// Whether an index is after the end of the page.
-pub(super) fn ended(window: Window, at: u64) -> bool {
+pub(super) fn is_past(window: Window, at: u64) -> bool {
     window
         .limit
         .is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))

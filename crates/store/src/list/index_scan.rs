@@ -5,7 +5,7 @@ use std::{collections::BinaryHeap, ops::Bound};
 
 use query::{FilterTarget, Predicate, Sort, Symbol, Value, Window};
 
-use super::ids::{Ids, ended, max_collected, shown};
+use super::ids::{Ids, is_past, is_shown, max_collected};
 use crate::{
     index,
     tx::{
@@ -92,7 +92,7 @@ impl Read<'_> {
             if everything || predicate.matches(&seen) {
                 found.add(seen.id);
             }
-            Ok(flow(known && !(everything && ended(window, found.total))))
+            Ok(flow(known && !(everything && is_past(window, found.total))))
         };
         let keys = (
             Bound::Included(start.as_slice()),
@@ -154,7 +154,7 @@ impl Found {
     fn add(&mut self, id: &str) {
         let max_collected = max_collected(self.window);
         if let Some(page) = &mut self.ordered {
-            if shown(self.window, self.total) {
+            if is_shown(self.window, self.total) {
                 page.push(id);
             }
         } else if self.lowest.len() < max_collected {

@@ -16,7 +16,7 @@ use std::{
 use query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window};
 
 use super::{
-    ids::{IdPage, Ids, ended, max_collected, shown},
+    ids::{IdPage, Ids, is_past, is_shown, max_collected},
     index_scan::IndexScan,
     sort_key::SortKey,
 };
@@ -124,7 +124,7 @@ impl<E: Entity> ListPlan<E> {
     /// As in [`ListPlan::page`].
     pub fn ids(&self, read: &Read<'_>) -> Result<(Ids, u64)> {
         // While there are tombstones, each record has to be checked against them.
-        let all_stand = E::ENDS_BY.is_empty() || !read.any_ended()?;
+        let all_stand = E::ENDS_BY.is_empty() || !read.any_tombstone()?;
         if all_stand && self.everything && self.sort.is_empty() {
             return self.cut(read);
         }
@@ -139,7 +139,7 @@ impl<E: Entity> ListPlan<E> {
         }
         let (mut ids, mut total) = (Ids::default(), 0);
         self.matching(read, &mut |record| {
-            if shown(self.window, total) {
+            if is_shown(self.window, total) {
                 ids.push(record.id.as_str());
             }
             total += 1;
@@ -211,7 +211,7 @@ impl<E: Entity> ListPlan<E> {
             Source::Ids(known) => {
                 for id in known {
                     if read.exists(E::KIND, &id)? {
-                        if shown(self.window, total) {
+                        if is_shown(self.window, total) {
                             ids.push(&id);
                         }
                         total += 1;
@@ -223,11 +223,11 @@ impl<E: Entity> ListPlan<E> {
                 let table = Table::Records(read.context.registry.place(E::KIND)?);
                 total = read.rows.len(table)?;
                 read.scan(table, ALL, &mut |id, _| {
-                    if shown(self.window, at) {
+                    if is_shown(self.window, at) {
                         ids.push(text(id)?);
                     }
                     at += 1;
-                    Ok(flow(!ended(self.window, at)))
+                    Ok(flow(!is_past(self.window, at)))
                 })?;
             }
         }

@@ -27,11 +27,14 @@ fn links_reach_connected_routers() {
     let at = Timestamp::from_millis(7);
     online.router_left("c", at);
     assert_eq!(
-        (reached(|_| true), online.left()),
+        (reached(|_| true), online.disconnected()),
         ("ab".into(), vec![("c".into(), at)])
     );
     online.set_router("c", Some(RouterInfo::default()));
-    assert_eq!((reached(|_| true), online.left()), ("abcd".into(), vec![]));
+    assert_eq!(
+        (reached(|_| true), online.disconnected()),
+        ("abcd".into(), vec![])
+    );
     assert!(online.are_linked("b", "c") && !online.are_linked("b", "d"));
     online.link_lost("cb", "cut", at);
     online.link_lost("cb", "cut again", at);
@@ -52,7 +55,7 @@ fn the_oldest_departures_are_forgotten() {
     for at in 0..=MAX_LEFT as i64 {
         online.router_left(&at.to_string(), Timestamp::from_millis(at));
     }
-    let left = online.left();
+    let left = online.disconnected();
     assert!(left.len() == MAX_LEFT && left.iter().all(|(id, _)| id != "0"));
 }
 

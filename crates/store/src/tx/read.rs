@@ -323,11 +323,11 @@ impl Lookup for Read<'_> {
         Ok(any)
     }
 
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.tombstone_epoch(&index::prefix(kind, field, value.as_bytes()))
     }
 
-    fn any_ended(&self) -> Result<bool> {
+    fn any_tombstone(&self) -> Result<bool> {
         Ok(self.rows.len(Table::Endings)? > 0)
     }
 

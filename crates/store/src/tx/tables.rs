@@ -295,7 +295,7 @@ impl<'t> Writing<'t> {
         Ok(before)
     }
 
-    fn logged(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    fn change_undoably(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let before = self.change(table, key, value)?;
         self.log.borrow_mut().push(Undo {
             table,
@@ -376,11 +376,11 @@ impl Rows for Writing<'_> {
 
 impl RowsMut for Writing<'_> {
     fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
-        self.logged(table, key, Some(value))
+        self.change_undoably(table, key, Some(value))
     }
 
     fn remove(&self, table: Table, key: &[u8]) -> Result<()> {
-        self.logged(table, key, None)
+        self.change_undoably(table, key, None)
     }
 
     fn mark(&self) -> usize {

@@ -289,11 +289,11 @@ impl Lookup for Tx<'_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         Lookup::any(&self.read, kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.read.ended(kind, field, value)
+    fn ended_before(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        self.read.ended_before(kind, field, value)
     }
-    fn any_ended(&self) -> Result<bool> {
-        self.read.any_ended()
+    fn any_tombstone(&self) -> Result<bool> {
+        self.read.any_tombstone()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.read.router_info(router)

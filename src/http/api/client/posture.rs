@@ -185,7 +185,7 @@ pub(crate) fn allowed(
     let failed = call
         .store
         .read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
-    call.posture.failed(&caller.identity.id, failed)?;
+    call.posture.keep_failure(&caller.identity.id, failed)?;
     Err(Error::InvalidPosture(
         policies
             .into_iter()
