@@ -23,6 +23,7 @@ mod controller;
 mod crowds;
 mod elsewhere;
 mod floor;
+mod hellos;
 mod parts;
 #[path = "../common/process.rs"]
 mod process;
@@ -72,7 +73,7 @@ fn main() {
         ("ping", parts::ping),
         ("idle", parts::idle),
         ("rest", parts::rest),
-        ("hellos", parts::hellos),
+        ("hellos", hellos::hellos),
     ];
     let asked: Vec<&String> = words
         .iter()

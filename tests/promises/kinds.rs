@@ -1,8 +1,11 @@
 //! One row per kind: bodies for the sweeps in `crud.rs`, and the special members of the kind.
 
+mod referred;
+
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, TestServer, fresh};
+use crate::harness::{TestServer, fresh};
+use referred::{auth_policy, authority, config, config_type, router, service};
 
 /// A kind, by example.
 pub struct Sample {
@@ -439,48 +442,3 @@ pub const SAMPLES: &[Sample] = &[
 /// Kinds whose members exclude or require each other, so that they cannot be changed one by one.
 /// They have their own tests (`credentials.rs`).
 pub const ENTANGLED: [&str; 1] = ["authenticators"];
-
-/// The certificate of an authority that does not exist, PEM.
-fn authority(name: &str) -> String {
-    Authority::new(name).pem()
-}
-
-fn config_type(server: &TestServer) -> String {
-    server
-        .admin
-        .post("/config-types", json!({ "name": fresh("config-type") }))
-        .expect(201)
-        .id()
-}
-
-fn config(server: &TestServer) -> String {
-    let body = json!({ "name": fresh("config"), "configTypeId": config_type(server), "data": {} });
-    server.admin.post("/configs", body).expect(201).id()
-}
-
-fn service(server: &TestServer) -> String {
-    server.service(&fresh("service"), json!({}))
-}
-
-fn router(server: &TestServer) -> String {
-    server
-        .admin
-        .post("/edge-routers", json!({ "name": fresh("router") }))
-        .expect(201)
-        .id()
-}
-
-fn auth_policy(server: &TestServer) -> String {
-    let sample = SAMPLES
-        .iter()
-        .find(|sample| sample.path == "auth-policies")
-        .unwrap();
-    server
-        .admin
-        .post(
-            "/auth-policies",
-            (sample.body)(server, &fresh("auth-policy")),
-        )
-        .expect(201)
-        .id()
-}

@@ -1,14 +1,16 @@
 //! Links between the built-in router and routers in other processes, and circuits over them. The
 //! other router is simulated.
 
+mod linked;
+
+pub use linked::{LINK, Linked, links};
+
 use std::time::{Duration, Instant};
 
-use serde_json::Value as Json;
 use tokio::{io::AsyncWriteExt, time::timeout};
 use wire::{
     control::{
         content,
-        edge::CreateTerminatorResult,
         fabric::{self, DestinationType},
     },
     frame::{Builder, Frame, content as common},
@@ -16,81 +18,19 @@ use wire::{
 };
 
 use super::{
-    mock::{Enrolled, MockRouter, run, soon},
-    mock_link::{MockLink, content_of, report, trace, trace_answer},
+    mock::{Enrolled, run, soon},
+    mock_link::{MockLink, content_of, trace, trace_answer},
 };
 use crate::{
-    harness::{Base, TestServer},
+    harness::Base,
     router::{
         scene::Scene,
         sdk::{self, Event, Options},
     },
 };
 
-pub const LINK: &str = "link";
 /// The header with the hops of a trace route of an SDK.
 const HOPS: i32 = 1016;
-
-/// The built-in router, a simulated one, and a link between them.
-pub struct Linked {
-    pub scene: Scene,
-    pub far: Enrolled,
-    pub router: MockRouter,
-    pub link: MockLink,
-}
-
-impl Linked {
-    pub async fn new() -> Self {
-        Self::on(Scene::new()).await
-    }
-
-    pub async fn on(scene: Scene) -> Self {
-        let far = Enrolled::new(&scene.server);
-        for member in [&scene.host, &scene.client] {
-            scene
-                .server
-                .allow_service_over(&member.id, &scene.service, &far.id);
-        }
-        let mut router = far.online(&scene.server).await;
-        let link = MockLink::try_open(&scene.server, &far, MockLink::hello(LINK, &far.id))
-            .await
-            .unwrap();
-        report(&mut router, LINK, "built-in").await;
-        assert!(soon(|| links(&scene.server).len() == 1).await);
-        Self {
-            scene,
-            far,
-            router,
-            link,
-        }
-    }
-
-    /// Has the far router host the service.
-    pub async fn host_there(&mut self) {
-        let token = self.scene.host.session(&self.scene.service, "Bind");
-        let answer = self
-            .router
-            .bind("terminator", &token, &self.scene.host.fingerprint())
-            .await;
-        assert_eq!(
-            answer.result(),
-            CreateTerminatorResult::Success,
-            "{answer:?}"
-        );
-    }
-}
-
-pub fn links(server: &TestServer) -> Vec<Json> {
-    server
-        .admin
-        .at(Base::Fabric)
-        .get("/links")
-        .expect(200)
-        .data()
-        .as_array()
-        .unwrap()
-        .clone()
-}
 
 #[test]
 fn routers_hear_of_built_in_one() {
