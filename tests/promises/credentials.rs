@@ -107,11 +107,11 @@ fn claims_match_all_their_parts() {
         (SanUri, (Suffix, "k"), none(), 0, None),
     ] {
         let wanted = claim(location, matcher, parser, index);
-        assert_eq!(wanted.of(&shown).as_deref(), found, "{wanted:?}");
+        assert_eq!(wanted.value_in(&shown).as_deref(), found, "{wanted:?}");
     }
     let bare = certificate("only a name", &[], &[]);
-    assert_eq!(claim(SanEmail, (All, ""), none(), 0).of(&bare), None);
-    assert_eq!(claim(SanUri, (All, ""), none(), 0).of(&bare), None);
+    assert_eq!(claim(SanEmail, (All, ""), none(), 0).value_in(&bare), None);
+    assert_eq!(claim(SanUri, (All, ""), none(), 0).value_in(&bare), None);
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl FilterFault {
         }
     }
 
-    pub(super) fn of(self, symbol: &str) -> FilterFault {
+    pub(super) fn naming(self, symbol: &str) -> FilterFault {
         FilterFault {
             symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()),
             ..self

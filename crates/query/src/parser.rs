@@ -443,6 +443,6 @@ impl<'t> Parser<'t> {
     }
 
     fn fault(&self, at: &Token, message: String) -> FilterFault {
-        FilterFault::at(self.text, at.start, message).of(at.source)
+        FilterFault::at(self.text, at.start, message).naming(at.source)
     }
 }

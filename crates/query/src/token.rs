@@ -131,7 +131,7 @@ impl<'t> Lexer<'t> {
             // typing mistakes.
             _ => Err(self
                 .fault("unknown character")
-                .of(first.encode_utf8(&mut [0; 4]))),
+                .naming(first.encode_utf8(&mut [0; 4]))),
         }
     }
 
@@ -163,7 +163,9 @@ impl<'t> Lexer<'t> {
         let milliseconds = parsed
             .and_then(|time| i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok());
         let Some(milliseconds) = milliseconds else {
-            return Err(self.fault("expected an RFC 3339 date and time").of(text));
+            return Err(self
+                .fault("expected an RFC 3339 date and time")
+                .naming(text));
         };
         self.position += 1;
         Ok(Lexeme::Literal(Value::Date(milliseconds)))
@@ -178,11 +180,9 @@ impl<'t> Lexer<'t> {
             (Ok(integer), _) => Value::Integer(integer),
             (_, Ok(float)) if float.is_finite() => Value::Float(float),
             _ => {
-                return Err(self.fault("expected a number").of(if source.is_empty() {
-                    "-"
-                } else {
-                    source
-                }));
+                return Err(self
+                    .fault("expected a number")
+                    .naming(if source.is_empty() { "-" } else { source }));
             }
         };
         self.position += source.len();
@@ -211,7 +211,7 @@ impl<'t> Lexer<'t> {
                             text.push(self.code_point()?);
                             from = self.position;
                         }
-                        Some(other) => return Err(self.fault("unknown escape").of(other.encode_utf8(&mut [0; 4]))),
+                        Some(other) => return Err(self.fault("unknown escape").naming(other.encode_utf8(&mut [0; 4]))),
                         None => break,
                     }
                 }
@@ -247,7 +247,7 @@ impl<'t> Lexer<'t> {
             }
             _ => Err(self
                 .fault("expected the number of a character, such as \\x{1b}")
-                .of("x")),
+                .naming("x")),
         }
     }
 

@@ -62,7 +62,7 @@ pub enum ClaimParser {
 impl ExternalIdClaim {
     /// The external id in a certificate; `None` if it has none, or the claim cannot match any
     /// certificate. A certificate without a common name has an empty one.
-    pub fn of(&self, certificate: &Certificate) -> Option<String> {
+    pub fn value_in(&self, certificate: &Certificate) -> Option<String> {
         let kept = self
             .candidates(certificate)
             .into_iter()

@@ -34,7 +34,7 @@ pub struct AssertionViolation {
 
 impl Selection {
     fn rows(&self, engine: &Engine, subject: PolicyEntityKind) -> RoaringBitmap {
-        let population = engine.all.of(subject);
+        let population = engine.all.population(subject);
         match self {
             Self::All => population.everyone().clone(),
             Self::Role(role) => population.carriers_of(role),
@@ -60,10 +60,10 @@ impl Assertion {
         for rows in classes.into_values() {
             let matching = rows
                 .min()
-                .map(|row| policies.of(PolicyEntityKind::Identity, row, all))
+                .map(|row| policies.policies_of(PolicyEntityKind::Identity, row, all))
                 .unwrap_or_default();
             let allowed = policies.members(
-                &(matching & engine.types.of(self.right)),
+                &(matching & engine.types.granting(self.right)),
                 PolicyEntityKind::Service,
                 all,
             );

@@ -56,7 +56,7 @@ impl Engine {
     ) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
-        let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
+        let (row, changed) = self.all.population_mut(subject).put(id, role_attributes);
         if !changed {
             return;
         }
@@ -74,7 +74,7 @@ impl Engine {
     pub fn remove_subject(&mut self, subject: PolicyEntityKind, id: &str, now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
-        let Some(row) = self.all.of_mut(subject).remove(id) else {
+        let Some(row) = self.all.population_mut(subject).remove(id) else {
             return;
         };
         self.watch.forget_subject((subject, row));
@@ -138,7 +138,7 @@ impl Engine {
     /// Something else that the identity sees changed: a config override, or what its endpoint
     /// reported.
     pub fn identity_changed(&mut self, id: &str, now: u64) {
-        if let Some(row) = self.all.of(PolicyEntityKind::Identity).row(id) {
+        if let Some(row) = self.all.population(PolicyEntityKind::Identity).row(id) {
             self.rights_of(row);
             self.watch.move_to(row, now);
         }
@@ -148,7 +148,11 @@ impl Engine {
     /// known, `otherwise`: the start of its API session, or of the controller if later. The result
     /// after a change is later than every earlier result for this identity.
     pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
-        let Some(row) = self.all.of(PolicyEntityKind::Identity).row(identity) else {
+        let Some(row) = self
+            .all
+            .population(PolicyEntityKind::Identity)
+            .row(identity)
+        else {
             return otherwise;
         };
         if !self.watch.is_current(row) {
@@ -160,9 +164,12 @@ impl Engine {
     /// The rights of an identity; the observer records that it saw them. All rights are read
     /// through this function.
     pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<ServiceRights>> {
-        let rights = self
-            .evaluated
-            .of(identity, &self.service_policies, &self.types, &self.all)?;
+        let rights = self.evaluated.service_rights(
+            identity,
+            &self.service_policies,
+            &self.types,
+            &self.all,
+        )?;
         self.watch.update(identity, &rights);
         Some(rights)
     }
@@ -171,7 +178,7 @@ impl Engine {
     /// roles.
     pub fn usable_edge_routers(&mut self, identity: &str) -> Option<Arc<RoaringBitmap>> {
         let (known, all) = (&mut self.evaluated, &self.all);
-        let row = all.of(PolicyEntityKind::Identity).row(identity)?;
+        let row = all.population(PolicyEntityKind::Identity).row(identity)?;
         known.reach(
             PolicyEntityKind::Identity,
             row,
@@ -188,7 +195,7 @@ impl Engine {
     ) -> Option<[Arc<RoaringBitmap>; 2]> {
         let near = self.usable_edge_routers(identity)?;
         let (known, all) = (&mut self.evaluated, &self.all);
-        let row = all.of(PolicyEntityKind::Service).row(service)?;
+        let row = all.population(PolicyEntityKind::Service).row(service)?;
         let far = known.reach(
             PolicyEntityKind::Service,
             row,
@@ -199,7 +206,7 @@ impl Engine {
     }
 
     fn subject_changed(&mut self, subject: PolicyEntityKind, id: &str, now: u64) {
-        if let Some(row) = self.all.of(subject).row(id) {
+        if let Some(row) = self.all.population(subject).row(id) {
             self.watch.subject_changed((subject, row), now);
         }
     }
@@ -237,7 +244,7 @@ impl Engine {
     /// The service policies through which a service or posture check belongs to the rights of
     /// identities.
     fn policies_giving(&self, subject: PolicyEntityKind, id: &str) -> RoaringBitmap {
-        let of = |row| self.service_policies.of(subject, row, &self.all);
+        let of = |row| self.service_policies.policies_of(subject, row, &self.all);
         match subject {
             PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => {
                 self.row(subject, id).map(of).unwrap_or_default()

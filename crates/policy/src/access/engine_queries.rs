@@ -42,7 +42,7 @@ impl Engine {
             self.service_policies.links(
                 (Identity, identity),
                 (Service, service),
-                self.types.of(right),
+                self.types.granting(right),
                 &self.all,
             )
         })
@@ -51,9 +51,9 @@ impl Engine {
     /// The policies that give the identity this right to the service, in order of id.
     pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<GrantReason> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
-        let links = rows
-            .into_iter()
-            .flat_map(|(identity, service)| self.linking(identity, service, self.types.of(right)));
+        let links = rows.into_iter().flat_map(|(identity, service)| {
+            self.linking(identity, service, self.types.granting(right))
+        });
         let mut granting: Vec<_> = links
             .filter_map(|(policy, near, far)| self.grant(policy, near, far))
             .collect();
@@ -80,7 +80,7 @@ impl Engine {
         else {
             return self.may(identity, service, right).then(Vec::new);
         };
-        let of_right = self.types.of(right);
+        let of_right = self.types.granting(right);
         let (free, asking) = (of_right - asking, of_right & asking);
         let grants = self
             .grants_among(identity, service, &free)
@@ -93,7 +93,7 @@ impl Engine {
     /// order of id.
     pub fn all_grants(&self, identity: &str, service: &str, right: Right) -> Vec<PolicyGrant> {
         let mut all: Vec<PolicyGrant> = self
-            .grants_among(identity, service, self.types.of(right))
+            .grants_among(identity, service, self.types.granting(right))
             .collect();
         all.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
         all
@@ -124,8 +124,8 @@ impl Engine {
 
     /// The identities that have the right to the service.
     pub fn identities(&self, service: &str, right: Right) -> NamedRows<'_> {
-        let policies =
-            self.policies_matching(PolicyKind::Service, Service, service) & self.types.of(right);
+        let policies = self.policies_matching(PolicyKind::Service, Service, service)
+            & self.types.granting(right);
         self.subjects(
             Identity,
             self.service_policies
@@ -229,7 +229,7 @@ impl Engine {
         semantic: MatchRule,
         roles: &[String],
     ) -> NamedRows<'_> {
-        let population = self.all.of(subject);
+        let population = self.all.population(subject);
         let carriers = |role: &String| {
             role.strip_prefix('#')
                 .map(|name| population.carriers_of(name))
@@ -254,25 +254,25 @@ impl Engine {
 
     /// The role attributes that subjects of a kind carry, in order, without duplicates.
     pub fn role_attributes(&self, subject: PolicyEntityKind) -> impl Iterator<Item = &Arc<str>> {
-        self.all.of(subject).attributes_in_use()
+        self.all.population(subject).attributes_in_use()
     }
 
     /// The number of subjects of a kind.
     pub fn count(&self, subject: PolicyEntityKind) -> usize {
-        self.all.of(subject).names().len()
+        self.all.population(subject).names().len()
     }
 
     pub fn row(&self, subject: PolicyEntityKind, id: &str) -> Option<u32> {
-        self.all.of(subject).row(id)
+        self.all.population(subject).row(id)
     }
 
     pub fn id(&self, subject: PolicyEntityKind, row: u32) -> Option<&Arc<str>> {
-        self.all.of(subject).names().text(row)
+        self.all.population(subject).names().text(row)
     }
 
     /// The ids of rows of a kind.
     pub fn subjects(&self, subject: PolicyEntityKind, rows: RoaringBitmap) -> NamedRows<'_> {
-        NamedRows::new(self.all.of(subject).names(), rows)
+        NamedRows::new(self.all.population(subject).names(), rows)
     }
 
     fn linking<'a>(
@@ -338,7 +338,12 @@ impl Engine {
     }
 
     pub(super) fn reason(&self, subject: PolicyEntityKind, because: MatchReason<'_>) -> RoleMatch {
-        let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
+        let name = |attribute: &u32| {
+            self.all
+                .population(subject)
+                .attribute_name(*attribute)
+                .cloned()
+        };
         match because {
             MatchReason::Id => RoleMatch::Id,
             MatchReason::Everyone => RoleMatch::Everyone,
@@ -355,7 +360,7 @@ impl Engine {
         id: &str,
     ) -> RoaringBitmap {
         self.row(subject, id)
-            .map(|row| self.index(kind).of(subject, row, &self.all))
+            .map(|row| self.index(kind).policies_of(subject, row, &self.all))
             .unwrap_or_default()
     }
 

@@ -31,7 +31,7 @@ impl Engine {
             &self.service_policies,
             (PolicyEntityKind::Identity, identity),
             (PolicyEntityKind::Service, service),
-            self.types.of(right),
+            self.types.granting(right),
         )
     }
 
@@ -44,7 +44,7 @@ impl Engine {
     ) -> Vec<NearMiss> {
         let matching = |(subject, id): (PolicyEntityKind, &str)| {
             self.row(subject, id)
-                .map(|row| index.of(subject, row, &self.all) & among)
+                .map(|row| index.policies_of(subject, row, &self.all) & among)
                 .unwrap_or_default()
         };
         let (ones, others) = (matching(one), matching(other));
@@ -67,7 +67,7 @@ impl Engine {
         there: (PolicyEntityKind, &str),
         missing: (PolicyEntityKind, &str),
     ) -> Option<NearMiss> {
-        let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
+        let subject = |(subject, id)| self.all.population(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
         let because = index.role_index(there.0)?.match_reason(policy, id, roles)?;
         let list = index
@@ -89,7 +89,12 @@ impl Engine {
         list: &List,
         held: &[u32],
     ) -> Vec<Vec<Arc<str>>> {
-        let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
+        let name = |attribute: &u32| {
+            self.all
+                .population(subject)
+                .attribute_name(*attribute)
+                .cloned()
+        };
         let alternatives = list.any_of().iter().map(|attribute| vec![*attribute]);
         let together: Vec<u32> = list
             .all_of()

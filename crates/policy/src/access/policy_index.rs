@@ -32,8 +32,8 @@ pub(super) struct Populations {
 }
 
 impl Populations {
-    pub(crate) fn of(&self, subject: PolicyEntityKind) -> &Population {
-        match subject {
+    pub(crate) fn population(&self, kind: PolicyEntityKind) -> &Population {
+        match kind {
             PolicyEntityKind::Identity => &self.identities,
             PolicyEntityKind::Service => &self.services,
             PolicyEntityKind::EdgeRouter => &self.edge_routers,
@@ -41,8 +41,8 @@ impl Populations {
         }
     }
 
-    pub(crate) fn of_mut(&mut self, subject: PolicyEntityKind) -> &mut Population {
-        match subject {
+    pub(crate) fn population_mut(&mut self, kind: PolicyEntityKind) -> &mut Population {
+        match kind {
             PolicyEntityKind::Identity => &mut self.identities,
             PolicyEntityKind::Service => &mut self.services,
             PolicyEntityKind::EdgeRouter => &mut self.edge_routers,
@@ -85,7 +85,7 @@ impl PolicyIndex {
         let policy = self.names.intern(id);
         let mut changed = is_new;
         for (subject, role_index) in &mut self.role_indexes {
-            let population = all.of_mut(*subject);
+            let population = all.population_mut(*subject);
             let entries = lists
                 .iter()
                 .find(|(of, _)| of == subject)
@@ -113,7 +113,7 @@ impl PolicyIndex {
         let entries = |(subject, list): (PolicyEntityKind, &List)| {
             (
                 subject,
-                list.entries(|attribute| all.of(subject).attribute_name(attribute)),
+                list.entries(|attribute| all.population(subject).attribute_name(attribute)),
             )
         };
         Some((semantic, lists.into_iter().map(entries).collect()))
@@ -127,7 +127,7 @@ impl PolicyIndex {
         row: u32,
         all: &Populations,
     ) -> Option<SubjectClass> {
-        let population = all.of(subject);
+        let population = all.population(subject);
         let id = population.names().text(row)?;
         let named = self
             .role_index(subject)
@@ -138,23 +138,23 @@ impl PolicyIndex {
     pub(crate) fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {
         let policy = self.names.row(id)?;
         for (subject, role_index) in &mut self.role_indexes {
-            unlist(role_index.remove(policy), all.of_mut(*subject));
+            unlist(role_index.remove(policy), all.population_mut(*subject));
         }
         self.names.release(policy);
         Some(policy)
     }
 
     /// The policies that match a subject on its side.
-    pub(crate) fn of(
+    pub(crate) fn policies_of(
         &self,
         subject: PolicyEntityKind,
         row: u32,
         all: &Populations,
     ) -> RoaringBitmap {
         let of = |role_index: &RoleIndex| {
-            all.of(subject)
+            all.population(subject)
                 .subject(row)
-                .map(|(id, roles)| role_index.of(id, roles))
+                .map(|(id, roles)| role_index.policies_of(id, roles))
         };
         self.role_index(subject).and_then(of).unwrap_or_default()
     }
@@ -167,7 +167,7 @@ impl PolicyIndex {
         all: &Populations,
     ) -> RoaringBitmap {
         self.role_index(subject)
-            .map(|role_index| role_index.members(policies, all.of(subject)))
+            .map(|role_index| role_index.members(policies, all.population(subject)))
             .unwrap_or_default()
     }
 
@@ -231,7 +231,7 @@ impl PolicyIndex {
         (subject, row): (PolicyEntityKind, u32),
         all: &'a Populations,
     ) -> Option<End<'a>> {
-        let (id, roles) = all.of(subject).subject(row)?;
+        let (id, roles) = all.population(subject).subject(row)?;
         Some(End {
             role_index: self.role_index(subject)?,
             id,

@@ -103,10 +103,10 @@ impl Relation {
             self.who
         };
         let mut policies = row
-            .map(|row| self.index(engine).of(from, row, &engine.all))
+            .map(|row| self.index(engine).policies_of(from, row, &engine.all))
             .unwrap_or_default();
         if let Some(right) = self.right {
-            policies &= engine.types.of(right);
+            policies &= engine.types.granting(right);
         }
         self.index(engine).members(&policies, to, &engine.all)
     }

@@ -59,7 +59,7 @@ pub(super) struct Types {
 }
 
 impl Types {
-    pub(crate) fn of(&self, right: Right) -> &RoaringBitmap {
+    pub(crate) fn granting(&self, right: Right) -> &RoaringBitmap {
         match right {
             Right::Dial => &self.dial,
             Right::Bind => &self.bind,
@@ -80,7 +80,7 @@ impl Types {
     pub(crate) fn right(&self, policy: u32) -> Option<Right> {
         [Right::Dial, Right::Bind]
             .into_iter()
-            .find(|right| self.of(*right).contains(policy))
+            .find(|right| self.granting(*right).contains(policy))
     }
 
     pub(crate) fn clear(&mut self, policy: u32) {
@@ -146,7 +146,7 @@ impl Evaluated {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
             let routers = policies.members(
-                &policies.of(subject, row, all),
+                &policies.policies_of(subject, row, all),
                 PolicyEntityKind::EdgeRouter,
                 all,
             );
@@ -154,7 +154,7 @@ impl Evaluated {
         })
     }
 
-    pub(crate) fn of(
+    pub(crate) fn service_rights(
         &mut self,
         identity: u32,
         policies: &PolicyIndex,
@@ -182,8 +182,12 @@ impl Evaluated {
                 continue;
             }
             let checks: RoaringBitmap = checks.into_iter().collect();
-            let under = all.of(PolicyEntityKind::PostureCheck).fingerprint(&checks);
-            let what = all.of(PolicyEntityKind::Service).fingerprint(&services);
+            let under = all
+                .population(PolicyEntityKind::PostureCheck)
+                .fingerprint(&checks);
+            let what = all
+                .population(PolicyEntityKind::Service)
+                .fingerprint(&services);
             rights.fingerprint = rights
                 .fingerprint
                 .wrapping_add(self.hasher.hash_one((right, under, what)));
@@ -207,14 +211,14 @@ fn alternatives(
     types: &Types,
     all: &Populations,
 ) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
-    let mine = policies.of(PolicyEntityKind::Identity, identity, all);
+    let mine = policies.policies_of(PolicyEntityKind::Identity, identity, all);
     let asking = policies
         .role_index(PolicyEntityKind::PostureCheck)
         .map(|side| side.listing().clone())
         .unwrap_or_default();
     let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();
     for right in [Right::Dial, Right::Bind] {
-        let mine = &mine & types.of(right);
+        let mine = &mine & types.granting(right);
         for policy in &mine & &asking {
             let checks = policies.members(&[policy].into(), PolicyEntityKind::PostureCheck, all);
             alternatives

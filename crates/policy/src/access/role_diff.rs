@@ -95,7 +95,7 @@ fn named<'n>(
     semantic: MatchRule,
     entries: impl Iterator<Item = &'n str>,
 ) -> RoaringBitmap {
-    let population = engine.all.of(side);
+    let population = engine.all.population(side);
     let (mut carriers, mut ids) = (Vec::new(), RoaringBitmap::new());
     for entry in entries {
         match (entry.strip_prefix('#'), entry.strip_prefix('@')) {

@@ -125,7 +125,7 @@ impl RoleIndex {
     }
 
     /// The policies that match the subject.
-    pub(crate) fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
+    pub(crate) fn policies_of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
         let mut policies = self.proposals(id, roles).union();
         policies.retain(|policy| self.match_reason(policy, id, roles).is_some());
         policies

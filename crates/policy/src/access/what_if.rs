@@ -67,12 +67,12 @@ impl Engine {
                 kind,
                 id,
                 roles: Some(roles),
-            } => _ = self.all.of_mut(*kind).put(id, roles),
+            } => _ = self.all.population_mut(*kind).put(id, roles),
             Delta::Subject {
                 kind,
                 id,
                 roles: None,
-            } => _ = self.all.of_mut(*kind).remove(id),
+            } => _ = self.all.population_mut(*kind).remove(id),
             Delta::Policy {
                 id,
                 policy: Some(policy),
@@ -93,7 +93,7 @@ impl Engine {
             Delta::Subject { kind, id, .. } => Delta::Subject {
                 kind: *kind,
                 id: id.clone(),
-                roles: self.all.of(*kind).attributes_of(id),
+                roles: self.all.population(*kind).attributes_of(id),
             },
             Delta::Policy { kind, id, .. } => {
                 let index = self.index(*kind);

@@ -92,7 +92,7 @@ impl Served {
     }
 
     /// The counts of both keys, the larger first.
-    fn of(&self, by: [u64; 2]) -> [u32; 2] {
+    fn counts(&self, by: [u64; 2]) -> [u32; 2] {
         ordered(by.map(|key| self.times.get(&key).copied().unwrap_or_default()))
     }
 }
@@ -109,7 +109,7 @@ impl State {
             .jobs
             .iter()
             .enumerate()
-            .min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?
+            .min_by_key(|(_, place)| (self.served.counts(place.by), place.arrival))?
             .0;
         let QueuedJob { by, job, .. } = self.jobs.swap_remove(next);
         self.served.note(by);
@@ -125,7 +125,8 @@ impl State {
             .for_each(|key| *waiting.entry(key).or_default() += 1);
         let has =
             |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
-        let limit = |place: &QueuedJob| (has(place.by), self.served.of(place.by), place.arrival);
+        let limit =
+            |place: &QueuedJob| (has(place.by), self.served.counts(place.by), place.arrival);
         let surplus = self
             .jobs
             .iter()

@@ -216,7 +216,7 @@ pub fn certificate(
             let claim = ca
                 .spec
                 .external_id_claim
-                .and_then(|claim| claim.of(leaf))
+                .and_then(|claim| claim.value_in(leaf))
                 .filter(|id| !id.trim().is_empty());
             if let Some(id) = claim {
                 if hidden_text::is_in(&id) {

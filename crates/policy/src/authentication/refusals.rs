@@ -116,7 +116,7 @@ impl Refusals {
     pub async fn note(&self, store: &Store, refused: RejectedCaller, now: Timestamp) {
         self.1.count(refused.what);
         let due = self.with(|tables| {
-            tables.of(&refused).count(refused, now);
+            tables.table_for(&refused).count(refused, now);
             tables.due(now)
         });
         if !due.is_empty() {
@@ -149,7 +149,7 @@ impl Refusals {
 }
 
 impl RefusalTables {
-    fn of(&mut self, refused: &RejectedCaller) -> &mut RefusalTable {
+    fn table_for(&mut self, refused: &RejectedCaller) -> &mut RefusalTable {
         if refused.is_of_traffic() {
             &mut self.traffic
         } else {

@@ -40,7 +40,7 @@ struct Count {
 
 impl Count {
     /// The counter of a session opened in `epoch`.
-    fn of(&mut self, epoch: Epoch) -> &mut usize {
+    fn counter(&mut self, epoch: Epoch) -> &mut usize {
         if epoch >= self.since {
             &mut self.open
         } else {
@@ -85,14 +85,14 @@ impl SessionQuota {
     pub(crate) fn count_found(&self, identity: &Id<Identity>, epoch: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
-            *count.of(epoch) += 1;
+            *count.counter(epoch) += 1;
         });
     }
 
     /// Removes a deleted session from the counts.
     pub(crate) fn count_deleted(&self, identity: &Id<Identity>, epoch: Epoch) {
         self.with(identity, |count| {
-            let of = count.of(epoch);
+            let of = count.counter(epoch);
             *of = of.saturating_sub(1);
         });
     }

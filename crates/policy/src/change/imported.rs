@@ -142,7 +142,7 @@ impl Issuers {
     }
 
     /// The authority that issued a certificate.
-    fn of(&self, certificate: &Certificate) -> Option<Id<Ca>> {
+    fn issuer_of(&self, certificate: &Certificate) -> Option<Id<Ca>> {
         let named = self.0.get(certificate.issuer())?;
         named
             .iter()
@@ -173,7 +173,7 @@ pub fn certificate(
     let of_others = certificate
         .as_ref()
         .filter(|certificate| !change.context.keystore.authority().has_issued(certificate));
-    let issuer = of_others.and_then(|certificate| issuers.of(certificate));
+    let issuer = of_others.and_then(|certificate| issuers.issuer_of(certificate));
     if issuer.is_none() && !is_adopted(change) {
         return Ok(false);
     }

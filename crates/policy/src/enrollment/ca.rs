@@ -80,7 +80,7 @@ fn admit(
 ) -> Result<()> {
     let claim = ca.spec.external_id_claim.as_ref().map(|claim| {
         claim
-            .of(leaf)
+            .value_in(leaf)
             .ok_or(Error::Refused(Refusal::MissingCertClaim))
     });
     let claim = claim.transpose()?.filter(|id| !id.trim().is_empty());

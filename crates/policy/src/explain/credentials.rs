@@ -306,7 +306,7 @@ impl CredentialContext<'_> {
             .external_id_claim
             .as_ref()
             .zip(leaf)
-            .and_then(|(claim, leaf)| claim.of(leaf));
+            .and_then(|(claim, leaf)| claim.value_in(leaf));
         // The claim decides which identity logs in, whatever credential it has.
         if let Some(named) = claim.filter(|named| {
             !named.trim().is_empty() && self.identity.spec.external_id.as_ref() != Some(named)

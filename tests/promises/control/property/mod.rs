@@ -14,10 +14,7 @@ use overkeep::testing::{clock::Clock, config::Span};
 use prost::Message;
 use serde_json::{Value as Json, json};
 use wire::{
-    control::{
-        content,
-        fabric::{self},
-    },
+    control::{content, fabric},
     frame::Builder,
 };
 
