@@ -328,7 +328,7 @@ fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
     for (what, deltas) in cases {
         let deltas = [deltas];
         let row = measure(&format!("preview of {what}"), 20, |_| {
-            _ = black_box(engine.preview(&deltas, 20))
+            _ = black_box(engine.difference(&deltas, 20))
         });
         rows.push(row.at_most(PREVIEW));
     }
@@ -351,7 +351,7 @@ fn preview_of_all_unlike(engine: &mut Engine, rows: &mut Vec<Row>) {
     let deltas = [policy_delta("new", Some(hosted_by_all("#thousand")))];
     let what = "preview at its worst: a policy over everything, no two services alike";
     rows.push(measure(what, 5, |_| {
-        _ = black_box(engine.preview(&deltas, 20))
+        _ = black_box(engine.difference(&deltas, 20))
     }));
 }
 

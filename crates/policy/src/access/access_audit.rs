@@ -294,6 +294,6 @@ impl Engine {
         // Of several deltas about one subject the last one counts, so that the oldest state must
         // come last.
         back.reverse();
-        self.preview(&back, MAX_NAMES)
+        self.difference(&back, MAX_NAMES)
     }
 }

@@ -84,7 +84,7 @@ struct Part {
 
 impl Engine {
     /// What changes would give and take, with at most `limit` ids in each list.
-    pub fn preview(&mut self, delta: &[Delta], limit: usize) -> Difference {
+    pub fn difference(&mut self, delta: &[Delta], limit: usize) -> Difference {
         self.preview_changes(&in_order(delta), limit).0
     }
 

@@ -72,7 +72,7 @@ pub fn apply(engine: &mut Engine, event: &Event, now: u64) {
                 .iter()
                 .for_each(|news| engine.apply(news, now));
         }
-        Event::Try(events) => _ = engine.preview(&news(events), 1),
+        Event::Try(events) => _ = engine.difference(&news(events), 1),
         Event::Touch(Identity, id) => engine.identity_changed(id, now),
         Event::Touch(PostureCheck, id) => engine.posture_check_changed(id, now),
         Event::Touch(_, id) => engine.service_changed(id, now),

@@ -123,7 +123,7 @@ proptest! {
         let after = pairs(&then);
         let [dial, bind, identity_routers, service_routers] = std::array::from_fn(|n| turn(&before[n], &after[n]));
         let expected = Difference { dial, bind, identity_routers, service_routers };
-        assert_eq!(engine.preview(&news(&changes), usize::MAX), expected);
+        assert_eq!(engine.difference(&news(&changes), usize::MAX), expected);
         agree(&mut engine, &model);
     }
 
