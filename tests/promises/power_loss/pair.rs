@@ -1,4 +1,5 @@
-//! A store on a disk that fails beside one on a disk that does not, and what both must have in common.
+//! A store on a disk that fails beside one on a disk that does not, and what both must have in
+//! common.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

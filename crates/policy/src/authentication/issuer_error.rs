@@ -1,5 +1,5 @@
-//! Why an issuer of tokens gave nothing usable when it was asked for its keys, for what it publishes
-//! about itself, or for a token.
+//! Why an issuer of tokens gave nothing usable when it was asked for its keys, for what it
+//! publishes about itself, or for a token.
 
 use std::sync::Arc;
 
