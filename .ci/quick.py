@@ -17,8 +17,8 @@ COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml
 TESTED_BY = {
     "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
     "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
-    "built_in_router": ["router"], "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
-    "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
+    "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
+    "config": ["configuration"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
     "entity": ["kinds", "crud", "upgrades"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
     "online": ["control::seen"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "schema": ["contract"],

@@ -28,11 +28,8 @@
 #![warn(unreachable_pub)]
 
 mod admin_socket;
-mod built_in_router;
 mod cli;
-mod control_channel;
 mod controller;
-mod fabric;
 mod http;
 mod jobs;
 mod listener;

@@ -8,8 +8,6 @@
 //! anonymous peer cause no warning and no error of a library. Text of others forges no line and
 //! reaches no terminal unescaped, at any level.
 
-mod peer_lines;
-
 use std::fmt::{Debug, Display};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -27,8 +25,6 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
-
-pub(crate) use peer_lines::may_log;
 
 /// Why the log cannot be started or changed; one line.
 #[derive(Debug, thiserror::Error)]

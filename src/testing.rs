@@ -85,8 +85,8 @@ pub mod maintenance {
     pub use policy::expiring::overdue;
 }
 pub mod built_in_router {
-    pub use crate::built_in_router::{Router, TrafficInfo};
-    pub use crate::fabric::ChannelPeer;
+    pub use fabric::built_in_router::{Router, TrafficInfo};
+    pub use fabric::network::ChannelPeer;
 }
 pub mod posture {
     pub use policy::posture::{

@@ -3,6 +3,11 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use fabric::{
+    built_in_router,
+    control_channel::{self, Control},
+    network::{Network, SessionAuthorizer},
+};
 use model::{
     clock::Clock,
     config::Config,
@@ -31,9 +36,6 @@ use super::{
 };
 use crate::{
     admin_socket::{AdminContext, LinkMaker},
-    built_in_router,
-    control_channel::{self, Control},
-    fabric::{Network, SessionAuthorizer},
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
     maintenance::{Maintenance, Trials},

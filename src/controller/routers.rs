@@ -3,6 +3,11 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
+use fabric::{
+    built_in_router::{Router, RouterContext},
+    control_channel::Control,
+    network::{ChannelPeer, Network},
+};
 use model::{
     config::{Address, Config},
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
@@ -10,12 +15,7 @@ use model::{
 };
 use store::{CommitFeed, OpenStore, Phase};
 
-use crate::{
-    built_in_router::{Router, RouterContext},
-    control_channel::Control,
-    fabric::{ChannelPeer, Network},
-    listener::{Stream, StreamServer, Unauthenticated},
-};
+use crate::listener::{Stream, StreamServer, Unauthenticated};
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate
 /// socket, if it has one.

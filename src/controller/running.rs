@@ -3,6 +3,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
+use fabric::{built_in_router::Router, control_channel::Control};
 use model::{clock::Clock, error::Error};
 use pki::{self, Keystore};
 use policy::{access::AccessAudit, change, expiring::ExpiryNotice};
@@ -12,8 +13,6 @@ use store::{Progress, Store};
 use super::{metrics::MetricsServer, reload::Reload};
 use crate::{
     admin_socket::socket,
-    built_in_router::Router,
-    control_channel::Control,
     http, jobs,
     listener::{self, SocketError},
     maintenance::{Background, Maintenance, Trials},

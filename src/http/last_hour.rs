@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use fabric::{built_in_router::Router, control_channel::Control};
 use model::{
     clock::{Clock, Timestamp},
     metrics::Metrics,
@@ -18,7 +19,7 @@ use model::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{built_in_router::Router, control_channel::Control, maintenance::Background};
+use crate::maintenance::Background;
 
 /// The length of a step.
 pub(crate) const STEP: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use fabric::{built_in_router::Router, control_channel::Control};
 use model::{
     clock::{Clock, Timestamp},
     config::Config,
@@ -31,11 +32,7 @@ use super::{
     limits::RequestLimits,
     openapi::descriptions::Descriptions,
 };
-use crate::{
-    built_in_router::Router,
-    control_channel::Control,
-    maintenance::{Maintenance, Trials},
-};
+use crate::maintenance::{Maintenance, Trials};
 
 /// The components that functions in a route table may use.
 pub struct AppState {

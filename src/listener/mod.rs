@@ -5,8 +5,8 @@
 //! router, `ziti-ctrl` for the control channel of remote routers, `ziti-link` for their links to
 //! the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the first byte
 //! that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the
-//! sockets. Not here: the messages on a connection (`http/`, `built_in_router/`,
-//! `control_channel/`).
+//! sockets. Not here: the messages on a connection (`http/`, the crate
+//! `fabric`).
 //!
 //! `actix-server` accepts connections and runs the threads of REST. A router connection moves to
 //! the router's own runtime before its handshake, and comes back if its client speaks HTTP. The

@@ -1,5 +1,6 @@
 //! The open circuits.
 
+use fabric::network::CircuitInfo;
 use model::{
     entity::{Entity, EntityRef, HalLinks, Id, Lookup, Service, Tags, Terminator, TypedLookup},
     error::{Error, Result},
@@ -9,17 +10,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::Read;
 
-use crate::{
-    fabric::CircuitInfo,
-    http::{
-        answer::{Data, NoData},
-        api::common::in_memory_list::{self, Entry, Name},
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    answer::{Data, NoData},
+    api::common::in_memory_list::{self, Entry, Name},
+    call::Call,
+    envelope::Detail,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A circuit from a client to a host.

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use fabric::{
+    control_channel::Control,
+    network::{LinkInfo, UNMEASURED},
+};
 use model::{
     entity::{EntityRef, HalLinks, Id, Lookup},
     error::{Error, Result},
@@ -11,17 +15,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::Read;
 
-use crate::{
-    control_channel::Control,
-    fabric::{LinkInfo, UNMEASURED},
-    http::{
-        answer::{Data, NoData},
-        api::common::in_memory_list::{self, Entry, Name},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    answer::{Data, NoData},
+    api::common::in_memory_list::{self, Entry, Name},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A link between two routers.

@@ -3,7 +3,7 @@
 //! interface; it can end circuits and links, and copy the data file.
 //!
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers
-//! (`built_in_router/`).
+//! (the crate `fabric`).
 
 mod circuit;
 mod cluster;

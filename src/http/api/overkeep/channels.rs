@@ -1,5 +1,6 @@
 //! Channels: connections of SDKs to the built-in router.
 
+use fabric::network::ChannelInfo;
 use model::{clock::Timestamp, error::Result};
 use query::{Type, Value};
 use schemars::JsonSchema;
@@ -7,15 +8,12 @@ use serde::Serialize;
 use store::Read;
 
 use super::names::{Named, RecordNames};
-use crate::{
-    fabric::ChannelInfo,
-    http::{
-        api::common::in_memory_list::{self, Entry, Name, number},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    api::common::in_memory_list::{self, Entry, Name, number},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A connection of an SDK to the built-in router.

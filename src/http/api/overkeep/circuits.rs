@@ -1,6 +1,7 @@
 //! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each
 //! direction.
 
+use fabric::network::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo};
 use model::{
     clock::Timestamp,
     entity::Id,
@@ -12,16 +13,13 @@ use serde::Serialize;
 use store::Read;
 
 use super::names::{Named, RecordNames};
-use crate::{
-    fabric::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
-    http::{
-        answer::{Data, NoData},
-        api::common::in_memory_list::{self, Entry, Name, number},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    answer::{Data, NoData},
+    api::common::in_memory_list::{self, Entry, Name, number},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A circuit from a client to a host of a service.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fabric::{control_channel::Control, network::LinkInfo};
 use model::{
     clock::Timestamp,
     entity::Id,
@@ -13,17 +14,13 @@ use serde::Serialize;
 use store::Read;
 
 use super::names::{Named, RecordNames};
-use crate::{
-    control_channel::Control,
-    fabric::LinkInfo,
-    http::{
-        answer::{Data, NoData},
-        api::common::in_memory_list::{self, Entry, Name},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    answer::{Data, NoData},
+    api::common::in_memory_list::{self, Entry, Name},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A link between two routers.

@@ -1,5 +1,6 @@
 //! Who is connected now: SDKs at the built-in router, and routers.
 
+use fabric::{control_channel::Control, network::ChannelInfo};
 use model::{
     clock::Timestamp,
     entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup},
@@ -11,16 +12,12 @@ use serde::Serialize;
 use store::Read;
 
 use super::names::{Named, RecordNames};
-use crate::{
-    control_channel::Control,
-    fabric::ChannelInfo,
-    http::{
-        api::common::in_memory_list::{self, Entry, Name},
-        call::Call,
-        extractor::Query,
-        list_body::StreamedList,
-        listing::Listing,
-    },
+use crate::http::{
+    api::common::in_memory_list::{self, Entry, Name},
+    call::Call,
+    extractor::Query,
+    list_body::StreamedList,
+    listing::Listing,
 };
 
 /// A connected identity or router.

@@ -1,11 +1,9 @@
 //! The counters and gauges of the built-in router.
 
+use fabric::built_in_router::TrafficInfo;
 use model::error::Result;
 
-use crate::{
-    built_in_router::TrafficInfo,
-    http::{answer::Data, call::Call},
-};
+use crate::http::{answer::Data, call::Call};
 
 /// GET /traffic
 pub(crate) async fn traffic(call: Call) -> Result<Data<TrafficInfo>> {
