@@ -36,6 +36,7 @@ class Changes(unittest.TestCase):
         chosen = plan(["crates/policy/src/posture/session_review.rs", "crates/policy/src/access/rights.rs"], ALONE)
         self.assertEqual(chosen.filters, ["access::", "access_changes::", "posture::", "posture_restarts::"])
         self.assertEqual(plan(["crates/fabric/src/peer_lines.rs"], ALONE).filters, ["control::", "router::"])
+        self.assertEqual(plan(["crates/listener/src/sockets.rs"], ALONE).filters, ["hostile::", "request_framing::"])
 
     def test_a_crate_that_nobody_uses_is_alone(self):
         chosen = plan(["crates/wire/Cargo.toml"], WORKSPACE)
@@ -56,9 +57,9 @@ class Changes(unittest.TestCase):
             self.assertTrue(chosen.root)
 
     def test_sources_of_the_program_choose_tests(self):
-        chosen = plan(["src/listener/sockets.rs", "src/admin_socket/mod.rs"], ALONE)
+        chosen = plan(["src/controller/reload.rs", "src/admin_socket/mod.rs"], ALONE)
         self.assertTrue(chosen.root)
-        self.assertEqual(chosen.filters, ["admin_socket::", "command_line::", "hostile::", "listener::", "request_framing::", "short_commands::", "sockets::"])
+        self.assertEqual(chosen.filters, ["admin_socket::", "command_line::", "controller::", "reload::", "short_commands::", "start::"])
         self.assertEqual(plan(["src/lib.rs"], ALONE).filters, [])
 
     def test_a_test_chooses_itself(self):

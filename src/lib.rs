@@ -32,9 +32,7 @@ mod cli;
 mod controller;
 mod http;
 mod jobs;
-mod listener;
 mod logging;
-mod maintenance;
 pub mod testing;
 
 /// The program: runs the command of this process.

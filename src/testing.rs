@@ -79,9 +79,7 @@ pub mod logging {
     pub use crate::logging::{changeable, subscriber};
 }
 pub mod maintenance {
-    pub use crate::maintenance::{
-        Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof,
-    };
+    pub use maintenance::{Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof};
     pub use policy::expiring::overdue;
 }
 pub mod built_in_router {

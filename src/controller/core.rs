@@ -8,6 +8,7 @@ use fabric::{
     control_channel::{self, Control},
     network::{Network, SessionAuthorizer},
 };
+use maintenance::{Maintenance, Trials};
 use model::{
     clock::Clock,
     config::Config,
@@ -38,7 +39,6 @@ use crate::{
     admin_socket::{AdminContext, LinkMaker},
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
-    maintenance::{Maintenance, Trials},
 };
 
 /// Handles that are cloned into the context.

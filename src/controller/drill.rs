@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maintenance::{Trial, TrialError, Work, offline::CheckedFile, restore};
 use model::{clock::Clock, config::Config, entity::plural, outbound::HttpClient};
 use serde_json::{Value as Json, json};
 use store::{Manifest, Progress, free_bytes};
@@ -21,7 +22,6 @@ use super::running::{ADMINISTRATOR, Controller, NotStarted};
 use crate::{
     admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket},
     http::{LocalPart, LocalRequest},
-    maintenance::{Trial, TrialError, Work, offline::CheckedFile, restore},
 };
 
 /// Kinds whose records a start may delete, because they have ended.

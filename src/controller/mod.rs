@@ -28,6 +28,8 @@ use std::{
 };
 
 use actix_web::rt::System;
+use listener::{Bound, Listener, Shutdown, Sockets, StreamServers};
+use maintenance::{Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials};
 use model::{
     clock::Clock,
     config::{self, Address, Config},
@@ -50,8 +52,6 @@ use crate::{
     admin_socket::{AdminContext, Command, socket},
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
-    listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials},
 };
 
 use self::{

@@ -8,14 +8,13 @@ use fabric::{
     control_channel::Control,
     network::{ChannelPeer, Network},
 };
+use listener::{Stream, StreamServer, Unauthenticated};
 use model::{
     config::{Address, Config},
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
 };
 use store::{CommitFeed, OpenStore, Phase};
-
-use crate::listener::{Stream, StreamServer, Unauthenticated};
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate
 /// socket, if it has one.

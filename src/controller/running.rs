@@ -4,6 +4,8 @@ use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
 use fabric::{built_in_router::Router, control_channel::Control};
+use listener::SocketError;
+use maintenance::{Background, Maintenance, Trials};
 use model::{clock::Clock, error::Error};
 use pki::{self, Keystore};
 use policy::{access::AccessAudit, change, expiring::ExpiryNotice};
@@ -11,12 +13,7 @@ use rustls::pki_types::CertificateDer;
 use store::{Progress, Store};
 
 use super::{metrics::MetricsServer, reload::Reload};
-use crate::{
-    admin_socket::socket,
-    http, jobs,
-    listener::{self, SocketError},
-    maintenance::{Background, Maintenance, Trials},
-};
+use crate::{admin_socket::socket, http, jobs};
 
 /// The user name of the administrator that the first start creates.
 pub(super) const ADMINISTRATOR: &str = "admin";

@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use listener::Shutdown;
 use model::{
     entity::{Id, Identity},
     error::{Error, Refusal, Result},
@@ -20,7 +21,6 @@ use super::{
     row::Row,
     state::AppState,
 };
-use crate::listener::Shutdown;
 
 /// First path segments that belong to no interface.
 const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];

@@ -12,14 +12,13 @@ use std::{
 };
 
 use fabric::{built_in_router::Router, control_channel::Control};
+use maintenance::Background;
 use model::{
     clock::{Clock, Timestamp},
     metrics::Metrics,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::maintenance::Background;
 
 /// The length of a step.
 pub(crate) const STEP: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ use std::{
 
 use actix_web::{HttpRequest, http::Version};
 use futures_util::FutureExt;
+use listener::Shutdown;
 use model::error::{Error, Refusal, Result};
 use tokio::{
     sync::{
@@ -20,7 +21,6 @@ use tokio::{
 };
 
 use super::permission::Permission;
-use crate::listener::Shutdown;
 
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use fabric::{built_in_router::Router, control_channel::Control};
+use maintenance::{Maintenance, Trials};
 use model::{
     clock::{Clock, Timestamp},
     config::Config,
@@ -32,7 +33,6 @@ use super::{
     limits::RequestLimits,
     openapi::descriptions::Descriptions,
 };
-use crate::maintenance::{Maintenance, Trials};
 
 /// The components that functions in a route table may use.
 pub struct AppState {

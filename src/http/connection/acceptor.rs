@@ -21,6 +21,7 @@ use actix_web::{
     dev::{AppConfig, Extensions},
     web,
 };
+use listener::{AcceptedConnection, Shutdown, Stream};
 use policy::authentication::network;
 use rustix::net::sockopt::set_tcp_user_timeout;
 
@@ -36,7 +37,6 @@ use crate::http::{
     dispatch::{self, OnlyHead},
     dispatcher::Dispatcher,
 };
-use crate::listener::{AcceptedConnection, Shutdown, Stream};
 
 /// Bytes that TLS may buffer when the socket does not accept them.
 const TLS_BUFFER: usize = 16 << 10;

@@ -14,6 +14,7 @@ use std::{
 };
 
 use actix_web::web::Bytes;
+use listener::ConnectionGuard;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -24,7 +25,6 @@ use super::{
     request_heads::Heads,
     request_target::TargetGuard,
 };
-use crate::listener::ConnectionGuard;
 
 /// Time and size limits of connections.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 //! One task reads requests, answers them and sends the answers, so that everything ends with the
 //! connection. A request is processed once the client has read enough of the previous answers
 //! (`connection/memory_ledger.rs`). If a client reads nothing of an answer for too long, the
-//! connection is closed. Not here: sockets and TLS (`listener/`), the content of answers
+//! connection is closed. Not here: sockets and TLS (the crate `listener`), the content of answers
 //! (`dispatch.rs`). Invariant: data that was passed to `h2` and is not yet written is held in the
 //! account of the connection.
 
@@ -25,6 +25,7 @@ use h2::{
     Reason, RecvStream,
     server::{Builder, Connection, SendResponse},
 };
+use listener::ConnectionGuard;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::Notify,
@@ -39,7 +40,6 @@ use super::{
     memory_ledger::Hold,
     response_body::PART,
 };
-use crate::listener::ConnectionGuard;
 
 /// The number of malformed or excess requests that ends a connection, because each of them occupies
 /// memory in `h2`. Known clients send at most 100 requests before they receive the limit of

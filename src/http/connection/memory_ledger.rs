@@ -26,11 +26,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use listener::ClientPrefix;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
 use super::waiters::Waiters;
-use crate::listener::ClientPrefix;
 
 /// The minimum interval between two searches for connections to close.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(5);

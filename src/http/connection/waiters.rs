@@ -1,15 +1,14 @@
 //! Connections that wait for room in the memory of all connections.
 //!
 //! Waiting connections are notified in round-robin order over the networks of their clients, and
-//! within a network in the order in which they began to wait (`listener/fair_queue.rs`). Not here:
-//! how much room there is (`connection/memory_ledger.rs`).
+//! within a network in the order in which they began to wait (`listener/src/fair_queue.rs`). Not
+//! here: how much room there is (`connection/memory_ledger.rs`).
 
 use std::sync::Arc;
 
+use listener::{ClientPrefix, FairQueue};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-
-use crate::listener::{ClientPrefix, FairQueue};
 
 /// The waiting connections. Cheap to clone.
 #[derive(Clone, Default)]

@@ -1,17 +1,17 @@
 //! The data plane: the edge router inside the controller. SDKs connect to it, host and dial
 //! services, and it relays their data.
 //!
-//! Not here: sockets and TLS (`listener/`), rights (the crate `policy`), the encoding of messages
-//! (the crate `wire`), the registry of connected routers and identities (`online` of the crate
-//! `store`, which is updated from here).
+//! Not here: sockets and TLS (the crate `listener`), rights (the crate `policy`), the encoding of
+//! messages (the crate `wire`), the registry of connected routers and identities (`online` of the
+//! crate `store`, which is updated from here).
 //!
-//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a table
-//! of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task
+//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
+//! table of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task
 //! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`.
 //! A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`]
-//! (`bind.rs`), whose terminator is in `network/live_terminators.rs`. `registry.rs` holds everything
-//! that is open here, `router_core.rs` defines how each ends, and `member.rs` is what the network
-//! (`network/`) commands.
+//! (`bind.rs`), whose terminator is in `network/live_terminators.rs`. `registry.rs` holds
+//! everything that is open here, `router_core.rs` defines how each ends, and `member.rs` is what
+//! the network (`network/`) commands.
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
@@ -271,8 +271,8 @@ impl Router {
     }
 }
 
-/// A circuit as administrators see it; `None` until its host has answered, and if it goes over other
-/// routers.
+/// A circuit as administrators see it; `None` until its host has answered, and if it goes over
+/// other routers.
 fn shown(core: &RouterCore, circuit: &Circuit) -> Option<CircuitInfo> {
     let known = circuit.known().filter(|_| circuit.is_inside())?;
     core.network.describe(known)

@@ -1,9 +1,9 @@
 //! Routers in other processes: the control channel that unmodified Go routers connect to, and its
 //! messages.
 //!
-//! Not here: sockets and TLS (`listener/`), the encoding of messages (the crate `wire`), the
-//! built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are checked by
-//! the same functions as for the built-in router (`network/session_authorizer.rs`).
+//! Not here: sockets and TLS (the crate `listener`), the encoding of messages (the crate `wire`),
+//! the built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are
+//! checked by the same functions as for the built-in router (`network/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a
 //! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its

@@ -1,5 +1,6 @@
 //! Operations on the data file: copy, check and repair.
 
+use maintenance::{State, Work};
 use model::{
     clock::Timestamp,
     error::{Error, Result},
@@ -8,16 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::Report;
 
-use crate::{
-    http::{
-        answer::{Accepted, Answer, Data, Reply},
-        call::Call,
-        envelope::{Envelope, Meta, Pagination},
-        openapi::operation::{AnswerShape, JSON, Operation, Schemas},
-        permission::Permission::Admin,
-        route::Routes,
-    },
-    maintenance::{State, Work},
+use crate::http::{
+    answer::{Accepted, Answer, Data, Reply},
+    call::Call,
+    envelope::{Envelope, Meta, Pagination},
+    openapi::operation::{AnswerShape, JSON, Operation, Schemas},
+    permission::Permission::Admin,
+    route::Routes,
 };
 
 /// The rows of these operations.

@@ -1,6 +1,11 @@
 //! Findings: problems of this controller on its host, in its network and in its records, each with
 //! its remedy.
 
+use maintenance::doctor::{
+    self, DoctorFinding,
+    network::{self, RecordFacts},
+    records,
+};
 use model::{
     config::Config,
     entity::ExternalJwtSigner,
@@ -13,14 +18,7 @@ use store::Progress;
 use tokio::task::spawn_blocking;
 
 use super::network::BooleanText;
-use crate::{
-    http::{answer::Data, call::Call, extractor::Query},
-    maintenance::doctor::{
-        self, DoctorFinding,
-        network::{self, RecordFacts},
-        records,
-    },
-};
+use crate::http::{answer::Data, call::Call, extractor::Query};
 
 /// Seconds in `retry-after` while the network is being checked for another caller.
 const RETRY: u32 = 10;

@@ -1,5 +1,6 @@
 //! The snapshots of the controller, and trials of them: proofs and restore drills.
 
+use maintenance::{SnapshotFile, SnapshotTest, Trial, TrialState, Tried};
 use model::{
     clock::Timestamp,
     error::{Error, Result},
@@ -8,13 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use crate::{
-    http::{
-        answer::{Accepted, Data},
-        call::Call,
-        extractor::Body,
-    },
-    maintenance::{SnapshotFile, SnapshotTest, Trial, TrialState, Tried},
+use crate::http::{
+    answer::{Accepted, Data},
+    call::Call,
+    extractor::Body,
 };
 
 /// A snapshot on the host of the controller.

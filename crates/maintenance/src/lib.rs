@@ -5,9 +5,10 @@
 //! at [`Maintenance`]. Invariants: only one check or repair at a time, and one snapshot; nothing is
 //! repaired before the file was copied.
 
-mod background;
+#![warn(unreachable_pub)]
 
-pub(crate) mod doctor;
+mod background;
+pub mod doctor;
 mod file_check;
 mod off_site;
 pub mod offline;
@@ -19,11 +20,11 @@ pub mod snapshot_proof;
 mod trials;
 mod upgrade;
 
-pub(crate) use background::Background;
+pub use background::Background;
 pub use schedule::Schedule;
 pub use scrub::Scrub;
-pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialError, TrialState, Trials, Tried};
-pub(crate) use upgrade::{record_release, upgrade};
+pub use trials::{SnapshotFile, SnapshotTest, Trial, TrialError, TrialState, Trials, Tried};
+pub use upgrade::{record_release, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},
@@ -70,7 +71,7 @@ pub enum Work {
 }
 
 /// The state of the last or current run.
-pub(crate) type State = RunState<Work, Report, Error>;
+pub type State = RunState<Work, Report, Error>;
 
 impl Maintenance {
     /// The metrics of snapshots and scrubs.
@@ -119,7 +120,7 @@ impl Maintenance {
     /// # Errors
     /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is
     /// taken.
-    pub(crate) fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
+    pub fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
         let _guard = self.0.lock_snapshots()?;
         new_snapshot(&self.0.store, to, progress)
     }

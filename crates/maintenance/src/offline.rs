@@ -57,7 +57,7 @@ impl From<Error> for OfflineError {
 }
 
 /// The remedy for a data file that is damaged as a whole.
-pub(crate) fn remedy(file: &Path) -> String {
+pub fn remedy(file: &Path) -> String {
     format!(
         "overkeep restore SNAPSHOT --data {} replaces it by a snapshot",
         file.display()

@@ -9,7 +9,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection and the bytes already read from it.
-pub(crate) struct Rewind<S> {
+pub struct Rewind<S> {
     read: Vec<u8>,
     pub stream: S,
     /// How many bytes may still be read from the connection; `None` if there is no limit.

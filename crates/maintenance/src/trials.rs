@@ -30,7 +30,7 @@ const NICE: i32 = 10;
 
 /// How a snapshot is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SnapshotTest {
+pub enum SnapshotTest {
     /// Reads the snapshot and checks that it is complete and sound.
     Proof,
     /// Restores a copy and starts a controller on it.
@@ -51,7 +51,7 @@ pub struct Trial {
 pub struct TrialError(String);
 
 impl TrialError {
-    pub(crate) fn of(reason: impl Display) -> Self {
+    pub fn of(reason: impl Display) -> Self {
         Self(reason.to_string())
     }
 }
@@ -62,7 +62,7 @@ pub(crate) type DrillFunction =
 
 /// A snapshot that can be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SnapshotFile {
+pub struct SnapshotFile {
     pub path: PathBuf,
     pub name: String,
     pub written_at: Timestamp,
@@ -71,17 +71,17 @@ pub(crate) struct SnapshotFile {
 
 /// What a trial does: its method, and the name of the snapshot.
 #[derive(Debug, Clone)]
-pub(crate) struct Tried {
+pub struct Tried {
     pub method: SnapshotTest,
     pub snapshot: String,
 }
 
 /// The state of the last or current trial.
-pub(crate) type TrialState = RunState<Tried, Trial, TrialError>;
+pub type TrialState = RunState<Tried, Trial, TrialError>;
 
 /// Tries snapshots, one at a time. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Trials {
+pub struct Trials {
     config: Arc<Config>,
     drill: DrillFunction,
     runs: Runs<Tried, Trial, TrialError>,
@@ -89,7 +89,7 @@ pub(crate) struct Trials {
 
 impl Trials {
     /// Trials of the snapshots of a controller with this configuration.
-    pub(crate) fn new(config: Arc<Config>, clock: Clock, drill: DrillFunction) -> Self {
+    pub fn new(config: Arc<Config>, clock: Clock, drill: DrillFunction) -> Self {
         Self {
             config,
             drill,
@@ -101,7 +101,7 @@ impl Trials {
     ///
     /// # Errors
     /// A directory cannot be read.
-    pub(crate) fn known(&self) -> Result<Vec<SnapshotFile>> {
+    pub fn known(&self) -> Result<Vec<SnapshotFile>> {
         let mut paths = vec![beside(&self.config.data, ".snapshot")];
         if let Some(directory) = &self.config.snapshots.directory {
             match snapshot_files::all(directory) {
@@ -125,7 +125,7 @@ impl Trials {
     /// # Errors
     /// There is no such snapshot; [`model::error::Refusal::RateLimited`] while another trial is in
     /// progress.
-    pub(crate) fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
+    pub fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
         let unknown = || {
             Error::invalid(
                 "snapshot",
@@ -167,12 +167,12 @@ impl Trials {
     }
 
     /// The last or current trial.
-    pub(crate) fn state(&self) -> Option<TrialState> {
+    pub fn state(&self) -> Option<TrialState> {
         self.runs.state()
     }
 
     /// Cancels the current trial and waits for its end.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.runs.stop();
     }
 

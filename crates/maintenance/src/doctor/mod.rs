@@ -1,8 +1,8 @@
 //! Checks of the host of a controller: files, disk, clock, limits, snapshots, in `network.rs` its
 //! network, and in `records.rs` its records. They change nothing.
 
-pub(crate) mod network;
-pub(crate) mod records;
+pub mod network;
+pub mod records;
 
 use std::{
     borrow::Cow,
@@ -34,7 +34,7 @@ const TIME_SERVICE: &str = "/run/systemd/timesync";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DoctorFinding")]
-pub(crate) struct DoctorFinding {
+pub struct DoctorFinding {
     /// What was checked.
     pub check: Cow<'static, str>,
     /// Whether nothing is wrong.
@@ -46,7 +46,7 @@ pub(crate) struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    pub(crate) fn good(check: &'static str, detail: impl Into<String>) -> Self {
+    pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
         Self {
             check: check.into(),
             healthy: true,
@@ -56,15 +56,11 @@ impl DoctorFinding {
     }
 
     /// The records that a check needs cannot be read.
-    pub(crate) fn unreadable(check: &'static str, error: impl Display) -> Self {
+    pub fn unreadable(check: &'static str, error: impl Display) -> Self {
         Self::bad(check, error.to_string(), "overkeep check")
     }
 
-    pub(crate) fn bad(
-        check: &'static str,
-        detail: impl Into<String>,
-        mend: impl Into<String>,
-    ) -> Self {
+    pub fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
         Self {
             check: check.into(),
             healthy: false,
@@ -75,7 +71,7 @@ impl DoctorFinding {
 }
 
 /// The findings of all checks of the host.
-pub(crate) fn findings(config: &Config) -> Vec<DoctorFinding> {
+pub fn findings(config: &Config) -> Vec<DoctorFinding> {
     let mut found = vec![data_file(&config.data)];
     found.extend(password_file(&config.data));
     found.extend(

@@ -8,10 +8,10 @@ use tokio_rustls::server::TlsStream;
 use super::{handshake_slots::HandshakeSlot, rewind::Rewind, shutdown::ConnectionGuard};
 
 /// A connection whose handshake is complete.
-pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
+pub type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// A connection for REST.
-pub(crate) struct AcceptedConnection {
+pub struct AcceptedConnection {
     pub stream: Stream,
     /// Counts the connection as open until it is dropped.
     pub guard: ConnectionGuard,
@@ -23,14 +23,14 @@ pub(crate) type Serve =
     dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// A slot among the connections whose clients are not authenticated yet. Released on drop.
-pub(crate) struct Unauthenticated {
+pub struct Unauthenticated {
     pub(super) _handshake: HandshakeSlot,
     pub(super) _of_router: HandshakeSlot,
 }
 
 /// The server of router connections.
 #[derive(Clone)]
-pub(crate) struct StreamServer {
+pub struct StreamServer {
     /// The runtime on which its connections are read and written.
     pub runtime: Handle,
     pub serve: Arc<Serve>,

@@ -3,8 +3,8 @@
 //!
 //! To add a socket, add a key in `config/`, a variant of [`Port`], a field here, a line in
 //! [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a drill
-//! (`controller/drill.rs`), and let `doctor` check it (`maintenance/doctor/network.rs`). Not here:
-//! the socket for commands on the host (`admin_socket/socket.rs`).
+//! (`controller/drill.rs`), and let `doctor` check it (`maintenance/src/doctor/network.rs`). Not
+//! here: the socket for commands on the host (`admin_socket/socket.rs`).
 
 use std::{
     io,
@@ -16,10 +16,10 @@ use model::config::{self, Config};
 use super::{Listener, Port};
 
 /// A socket, and its address with the real port.
-pub(crate) type Bound = (TcpListener, SocketAddr);
+pub type Bound = (TcpListener, SocketAddr);
 
 /// The sockets, which accept nothing yet.
-pub(crate) struct Sockets {
+pub struct Sockets {
     /// Of `listen`; at least one.
     pub main: Vec<Bound>,
     /// Of `router.listen`.
@@ -32,7 +32,7 @@ pub(crate) struct Sockets {
 
 /// Why a socket cannot be bound. The text begins with the key of the configuration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SocketError {
+pub enum SocketError {
     #[error("listen: must name at least one address")]
     NoAddress,
     #[error("{key}: {place}: {reason}")]
@@ -48,7 +48,7 @@ impl Sockets {
     ///
     /// # Errors
     /// An address cannot be used.
-    pub(crate) fn bind(config: &Config) -> Result<Self, SocketError> {
+    pub fn bind(config: &Config) -> Result<Self, SocketError> {
         let of =
             |key: &str, place: Option<SocketAddr>| place.map(|place| bind(key, place)).transpose();
         let all: Vec<Bound> = config
@@ -72,12 +72,12 @@ impl Sockets {
     }
 
     /// The addresses of `listen`, with their real ports.
-    pub(crate) fn bound(&self) -> Vec<SocketAddr> {
+    pub fn bound(&self) -> Vec<SocketAddr> {
         self.main.iter().map(|(_, bound)| *bound).collect()
     }
 
     /// Builds the TLS listener. Metrics have a server of their own (`http/metrics_listener.rs`).
-    pub(crate) fn listener(self, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+    pub fn listener(self, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
         let all = self.main.into_iter().map(|bound| (Port::All, bound));
         let router = self.router.map(|bound| (Port::Router, bound));
         let control = self.control.map(|bound| (Port::Control, bound));

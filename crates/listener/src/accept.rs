@@ -64,7 +64,7 @@ impl Protocols {
 
 /// The clients that a port serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Port {
+pub enum Port {
     All,
     /// Clients of the built-in router.
     Router,

@@ -1,7 +1,7 @@
 //! Slots for connections whose clients are not authenticated yet. While all are taken, the networks
 //! of the waiting clients take turns (`fair_queue.rs`).
 //!
-//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariant: no slot is free
+//! Not here: how long a client may hold its slot (`accept.rs`). Invariant: no slot is free
 //! while clients wait.
 
 use std::sync::Arc;

@@ -26,13 +26,13 @@ const MAX_ANSWER: u64 = 1 << 20;
 const SHOWN: usize = 5;
 
 /// The checks of [`record_findings`].
-pub(crate) const RECORD_CHECKS: [&str; 2] = [CERTIFICATES, KEY_SETS];
+pub const RECORD_CHECKS: [&str; 2] = [CERTIFICATES, KEY_SETS];
 const CERTIFICATES: &str = "certificates";
 const KEY_SETS: &str = "key sets";
 
 /// The findings about ports and advertised addresses. `authorities` are those that clients of the
 /// controller trust that runs with this configuration; `None` if none runs.
-pub(crate) fn address_findings(
+pub fn address_findings(
     config: &Config,
     authorities: Option<&[CertificateDer<'_>]>,
 ) -> Vec<DoctorFinding> {
@@ -76,7 +76,7 @@ pub(crate) fn address_findings(
 }
 
 /// What the controller knows of its records.
-pub(crate) struct RecordFacts {
+pub struct RecordFacts {
     /// Kinds and names of what ends within 30 days or has ended, without enrollments.
     pub ending: Vec<String>,
     /// Names of the enabled signers with a key set, and its URL.
@@ -85,10 +85,7 @@ pub(crate) struct RecordFacts {
 
 /// The findings about certificates that end, and about the key sets of signers. `facts` is an error
 /// if the records cannot be read.
-pub(crate) fn record_findings(
-    config: &Config,
-    facts: Result<&RecordFacts, &str>,
-) -> Vec<DoctorFinding> {
+pub fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
     match facts {
         Ok(RecordFacts { ending, signers }) => vec![
             certificates(ending),

@@ -4,11 +4,11 @@ use tokio::sync::watch;
 
 /// Tells connections that the listener stops, and waits for the last of them. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Shutdown(std::sync::Arc<watch::Sender<bool>>);
+pub struct Shutdown(std::sync::Arc<watch::Sender<bool>>);
 
 impl Shutdown {
     /// Registers a connection.
-    pub(crate) fn connection(&self) -> ConnectionGuard {
+    pub fn connection(&self) -> ConnectionGuard {
         ConnectionGuard(self.0.subscribe())
     }
 
@@ -25,16 +25,16 @@ impl Shutdown {
 
 /// A registered connection; it counts until this and its clones are dropped.
 #[derive(Clone)]
-pub(crate) struct ConnectionGuard(watch::Receiver<bool>);
+pub struct ConnectionGuard(watch::Receiver<bool>);
 
 impl ConnectionGuard {
     /// Whether the listener stops.
-    pub(crate) fn has_to_end(&self) -> bool {
+    pub fn has_to_end(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Waits until the listener stops.
-    pub(crate) async fn ends(&mut self) {
+    pub async fn ends(&mut self) {
         if self.0.wait_for(|ends| *ends).await.is_err() {
             tracing::debug!("the listener was dropped already");
         }

@@ -16,6 +16,8 @@
 //! client of the router keeps its slot until it is authenticated. Slots are given to networks in
 //! turn (`handshake_slots.rs`, `fair_queue.rs`).
 
+#![warn(unreachable_pub)]
+
 mod accept;
 mod accepted;
 mod client_hello;
@@ -40,19 +42,19 @@ use actix_service::{
 use tokio::net::TcpStream;
 
 use accept::{Acceptor, Port, Protocols};
-pub(crate) use accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated};
-pub(crate) use fair_queue::{ClientPrefix, FairQueue};
+pub use accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated};
+pub use fair_queue::{ClientPrefix, FairQueue};
 use file_limit::room_for;
 use handshake_slots::HandshakeSlots;
-pub(crate) use rewind::Rewind;
-pub(crate) use shutdown::{ConnectionGuard, Shutdown};
-pub(crate) use sockets::{Bound, SocketError, Sockets};
+pub use rewind::Rewind;
+pub use shutdown::{ConnectionGuard, Shutdown};
+pub use sockets::{Bound, SocketError, Sockets};
 
 /// How long running requests may take after the listener stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bound sockets and the limits of their connections.
-pub(crate) struct Listener {
+pub struct Listener {
     pub sockets: Vec<(Port, TcpListener)>,
     pub tls: rustls::ServerConfig,
     /// Number of REST threads; 0 for one per core.
@@ -65,7 +67,7 @@ pub(crate) struct Listener {
 }
 
 /// The servers of connections that are not for REST.
-pub(crate) struct StreamServers {
+pub struct StreamServers {
     /// Of SDKs, if the built-in router is enabled.
     pub router: Option<StreamServer>,
     /// Of the control channels of remote routers.
@@ -75,7 +77,7 @@ pub(crate) struct StreamServers {
 }
 
 /// A running listener.
-pub(crate) struct RunningListener {
+pub struct RunningListener {
     handle: ServerHandle,
     stopping: Shutdown,
 }
@@ -83,7 +85,7 @@ pub(crate) struct RunningListener {
 impl RunningListener {
     /// Stops it: idle connections close at once, others when their requests are answered. A client
     /// that accepts no bytes is dropped after a second.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         self.handle.pause().await;
         self.stopping.begin();
         if tokio::time::timeout(STOP_TIMEOUT, self.stopping.all_gone())
@@ -101,7 +103,7 @@ impl RunningListener {
 ///
 /// # Errors
 /// A socket cannot be used.
-pub(crate) fn serve<F, S>(
+pub fn serve<F, S>(
     listener: Listener,
     stopping: Shutdown,
     rest: F,

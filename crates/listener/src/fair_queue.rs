@@ -9,10 +9,10 @@ use std::{
 };
 
 /// The network of a client, or none if the address is unknown.
-pub(crate) type ClientPrefix = Option<IpAddr>;
+pub type ClientPrefix = Option<IpAddr>;
 
 /// What waits, by network and number.
-pub(crate) struct FairQueue<T> {
+pub struct FairQueue<T> {
     next_number: u64,
     waiting: HashMap<ClientPrefix, BTreeMap<u64, T>>,
     turns: VecDeque<ClientPrefix>,
@@ -30,7 +30,7 @@ impl<T> Default for FairQueue<T> {
 
 impl<T> FairQueue<T> {
     /// Adds an item behind all others of its network. Returns its number.
-    pub(crate) fn push(&mut self, network: ClientPrefix, item: T) -> u64 {
+    pub fn push(&mut self, network: ClientPrefix, item: T) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         self.put_back(network, number, item);
@@ -38,7 +38,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Adds an item again that was taken out, in its former place.
-    pub(crate) fn put_back(&mut self, network: ClientPrefix, number: u64, item: T) {
+    pub fn put_back(&mut self, network: ClientPrefix, number: u64, item: T) {
         let queue = self.waiting.entry(network).or_insert_with(|| {
             self.turns.push_back(network);
             BTreeMap::new()
@@ -47,21 +47,20 @@ impl<T> FairQueue<T> {
     }
 
     /// Removes an item, if it waits. Its network keeps its turn, even with nothing left.
-    pub(crate) fn remove(&mut self, network: ClientPrefix, number: u64) {
+    pub fn remove(&mut self, network: ClientPrefix, number: u64) {
         if let Some(queue) = self.waiting.get_mut(&network) {
             queue.remove(&number);
         }
     }
 
     /// Whether nothing waits, and no network has a turn.
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.turns.is_empty()
     }
 
     /// Takes out the item that is next. Items that have left are dropped, and cost their network no
     /// turn before its next item.
-    pub(crate) fn pop(&mut self, has_left: impl Fn(&T) -> bool) -> Option<T> {
+    pub fn pop(&mut self, has_left: impl Fn(&T) -> bool) -> Option<T> {
         while let Some(network) = self.turns.pop_front() {
             let queue = self.waiting.get_mut(&network)?;
             let mut next = queue.pop_first();

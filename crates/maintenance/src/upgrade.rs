@@ -16,7 +16,7 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 /// The copy cannot be made, or the file cannot be written; then it is unchanged.
-pub(crate) fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
+pub fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
     if is_of_this_release(store)? {
         return Ok(None);
     }
@@ -56,7 +56,7 @@ pub(crate) fn is_of_this_release(store: &Reader) -> Result<bool> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn record_release(store: &Store) -> Result<()> {
+pub fn record_release(store: &Store) -> Result<()> {
     if store.read(has_controller)? {
         Ok(())
     } else {

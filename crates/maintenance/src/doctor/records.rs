@@ -19,7 +19,7 @@ use store::Read;
 use super::DoctorFinding;
 
 /// The checks of [`findings`].
-pub(crate) const CHECKS: [&str; 4] = [SIGNERS, NAMES, UNMATCHABLE, PASSWORDS];
+pub const CHECKS: [&str; 4] = [SIGNERS, NAMES, UNMATCHABLE, PASSWORDS];
 const SIGNERS: &str = "signers";
 const NAMES: &str = "names";
 const UNMATCHABLE: &str = "checks and claims";
@@ -31,7 +31,7 @@ const SHOWN: usize = 5;
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn findings(read: &Read<'_>) -> Result<Vec<DoctorFinding>> {
+pub fn findings(read: &Read<'_>) -> Result<Vec<DoctorFinding>> {
     Ok(vec![
         signers(read)?,
         names(read)?,
