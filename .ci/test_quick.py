@@ -68,8 +68,8 @@ class Changes(unittest.TestCase):
 
     def test_documents_are_read_by_tests(self):
         self.assertEqual(plan(["docs/routers.md"], ALONE).filters, ["architecture::", "documentation::"])
-        chosen = plan([".ci/quick.py", "src/http/page/assets/list.js", "src/http/page/assets/vendor/htm.js"], ALONE)
-        self.assertEqual((chosen.is_ci, chosen.scripts), (True, ["src/http/page/assets/list.js"]))
+        chosen = plan([".ci/quick.py", "crates/rest/src/page/assets/list.js", "crates/rest/src/page/assets/vendor/htm.js"], ALONE)
+        self.assertEqual((chosen.is_ci, chosen.scripts), (True, ["crates/rest/src/page/assets/list.js"]))
 
     def test_checks_that_end_soon_come_first(self):
         names = [name for name, _ in quick.commands(plan(["crates/model/src/lib.rs", "src/cli/mod.rs", "tests/page/walk.mjs"], WORKSPACE))]

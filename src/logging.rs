@@ -1,8 +1,8 @@
 //! The log: `tracing` events on stderr, as text for people or as JSON for programs.
 //!
-//! Not here: what is logged, and the request id, which `http/dispatch.rs` puts into the span
-//! `request` as its field `id`. Both forms show the fields of the span around an event. Start with `start`. Only
-//! `[log]` of the configuration sets the level, not `RUST_LOG`.
+//! Not here: what is logged, and the request id, which `rest/src/dispatch.rs` puts into the span
+//! `request` as its field `id`. Both forms show the fields of the span around an event. Start with
+//! `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!
 //! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an
 //! anonymous peer cause no warning and no error of a library. Text of others forges no line and

@@ -70,7 +70,7 @@ pub mod error {
     pub use model::error::{Error, Refusal, Result};
 }
 pub mod http {
-    pub use crate::http::{
+    pub use rest::{
         Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row,
         normal_path,
     };

@@ -23,6 +23,7 @@ use policy::{
     enrollment::Reserved,
     expiring::ExpiryNotice,
 };
+use rest::{AppState, Build, Interfaces, LastHour, NetworkTokens};
 use store::Store;
 use uuid::Uuid;
 
@@ -37,7 +38,6 @@ use super::{
 };
 use crate::{
     admin_socket::{AdminContext, LinkMaker},
-    http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
 };
 
@@ -267,6 +267,10 @@ impl ControllerCore {
         trials: &Trials,
     ) -> Result<AppState, NotStarted> {
         Ok(AppState {
+            build: Build {
+                revision: env!("OVERKEEP_REVISION"),
+                date: env!("OVERKEEP_BUILD_DATE"),
+            },
             store: self.store.clone(),
             changes: self.changes.clone(),
             access: self.followers.access.clone(),

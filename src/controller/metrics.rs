@@ -19,9 +19,8 @@ use policy::{
     change::Certificates,
     hosting::{Hosting, ServiceCounts},
 };
+use rest::{MetricsFormat, metrics_listener};
 use store::Store;
-
-use crate::http::{MetricsFormat, metrics_listener};
 
 /// What the gauges are read from.
 pub(super) struct Sources {

@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use store::{Progress, Store};
 
 use super::{metrics::MetricsServer, reload::Reload};
-use crate::{admin_socket::socket, http, jobs};
+use crate::{admin_socket::socket, jobs};
 
 /// The user name of the administrator that the first start creates.
 pub(super) const ADMINISTRATOR: &str = "admin";
@@ -68,7 +68,7 @@ pub struct Controller {
     pub(super) maintenance: Maintenance,
     pub(super) keystore: Arc<Keystore>,
     pub(super) trials: Trials,
-    pub(super) readers: Arc<http::HistoryReaders>,
+    pub(super) readers: Arc<rest::HistoryReaders>,
     pub(super) server: listener::RunningListener,
     pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
     pub(super) jobs: Option<jobs::RunningJobs>,

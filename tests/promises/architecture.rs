@@ -18,9 +18,8 @@ use std::{
 type Layers = [&'static [&'static str]];
 
 /// The layers of the root package.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 4] = [
     &["logging"],
-    &["http"],
     &["jobs", "admin_socket"],
     &["controller"],
     &["cli"],
@@ -69,8 +68,8 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
             "crates/store/src/tx/writer.rs",
         ],
     ),
-    ("actix_web", &["src/http/", "src/controller/"]),
-    ("actix_http", &["src/http/"]),
+    ("actix_web", &["crates/rest/src/", "src/controller/"]),
+    ("actix_http", &["crates/rest/src/"]),
     ("actix_server", &["crates/listener/src/"]),
     (
         "jsonschema",
@@ -485,7 +484,7 @@ fn each_claim_finds_its_fault() {
         // The only file that names it.
         (
             unused_dependencies,
-            "src/http/route.rs",
+            "crates/rest/src/route.rs",
             "//! A",
             "Cargo.toml names matchit",
         ),

@@ -76,7 +76,8 @@ impl Sockets {
         self.main.iter().map(|(_, bound)| *bound).collect()
     }
 
-    /// Builds the TLS listener. Metrics have a server of their own (`http/metrics_listener.rs`).
+    /// Builds the TLS listener. Metrics have a server of their own
+    /// (`rest/src/metrics_listener.rs`).
     pub fn listener(self, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
         let all = self.main.into_iter().map(|bound| (Port::All, bound));
         let router = self.router.map(|bound| (Port::Router, bound));

@@ -10,9 +10,8 @@ use clap::{
     },
 };
 use model::{clock::Clock, config::Span, entity::kebab};
+use rest::default_of;
 use serde_json::{Map, Value as Json};
-
-use crate::http::default_of;
 
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;

@@ -13,6 +13,7 @@ use policy::change::{
     Change, Changes,
     imported::{self, ImportedState, Issuers},
 };
+use rest::{DeclaredKind, DeclaredKinds};
 use serde_json::Value as Json;
 
 use super::{
@@ -22,10 +23,7 @@ use super::{
         text,
     },
 };
-use crate::{
-    cli::failure::CommandError,
-    http::{DeclaredKind, DeclaredKinds},
-};
+use crate::cli::failure::CommandError;
 
 /// The maximum number of records that are left out.
 const MAX_LEFT_OUT: usize = 100;
