@@ -13,21 +13,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
-    controller,
     entity::{
         ApiSession, ConfigType, Enrollment, Entity, Id, Identity, Record, Service,
         SessionCertificate, TypedLookup,
     },
     error::{Error, Result},
-    store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };
+use overkeep::testing::controller;
+use policy::change::KINDS;
 use proptest::{collection::vec, prelude::*};
 use redb::ReadableTable;
 use serde_json::json;
+use store::{OpenError, OpenStore, Options, Progress, Read, Store, encode};
 use tempfile::TempDir;
 
 use crate::{
@@ -58,10 +58,10 @@ fn read_all(store: &Store, into: &mut Found) -> Result<()> {
 /// Fills a store with some hundred records.
 fn fill(store: &Store) -> Found {
     let wrote = store.write_blocking(|tx| {
-        tx.insert(overkeep::testing::entity::builtin::auth_policy(overkeep::testing::entity::Lookup::now(tx)))?;
+        tx.insert(model::entity::builtin::auth_policy(model::entity::Lookup::now(tx)))?;
         tx.set_setting("keys", Some(&[7; 20_000]))?;
         for n in 0..100 {
-            let (id, now) = (format!("{n:03}"), overkeep::testing::entity::Lookup::now(tx));
+            let (id, now) = (format!("{n:03}"), model::entity::Lookup::now(tx));
             let identity = json!({ "name": format!("identity {n}"), "type": "Default", "isAdmin": false, "authPolicyId": "default",
                 "roleAttributes": [format!("role {}", n % 9)] });
             tx.insert::<Identity>(Record::new(Id::from_text(id.as_str()), now, serde_json::from_value(identity).unwrap()))?;

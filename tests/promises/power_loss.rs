@@ -17,19 +17,21 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use overkeep::testing::{
-    access::{Access, Right},
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     entity::{
         AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup,
         Record, Service, ServicePolicy, TypedLookup, builtin,
     },
     error::{Error, Result},
-    store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode},
+};
+use policy::{
+    access::{Access, Right},
+    change::KINDS,
 };
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
+use store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode};
 
 use crate::simulated_disk::{DiskFault, Rng, SimulatedDisk};
 

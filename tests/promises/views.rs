@@ -235,7 +235,7 @@ fn describes(schema: &Json, member: &str, base: Base) -> bool {
 
 /// The paths of all lists of an interface.
 fn lists(base: Base) -> Vec<&'static str> {
-    let is_list = |row: &&overkeep::testing::http::Row| {
+    let is_list = |row: &&rest::Row| {
         row.method == "GET"
             && row
                 .operation
