@@ -150,7 +150,7 @@ async fn establish(
         is_wanted: &|| !circuit.is_closed(),
         answer: &|_, opened| answer_over_link(core, circuit, opened),
     };
-    network::dial(&core.network, &known, &request)
+    network::connect_circuit(&core.network, &known, &request)
         .await
         .map_err(|failed| failed.failure)
 }
@@ -231,7 +231,7 @@ pub(crate) async fn connect_here(
         .binding(host.id().as_str())
         .filter(|binding| Arc::ptr_eq(&binding.terminator, host))
         .ok_or_else(|| RouteFailure::of_host(host_left()))?;
-    dial(core, &circuit, passed_on, grant, &binding)
+    dial_host(core, &circuit, passed_on, grant, &binding)
         .await
         .map(drop)
         .map_err(|failure| match circuit.is_closed() {
@@ -249,7 +249,7 @@ fn host_left() -> RequestFailure {
 ///
 /// # Errors
 /// The host does not take the circuit, or the circuit has ended.
-pub(crate) async fn dial(
+pub(crate) async fn dial_host(
     core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
     passed_on: &PassedOn,

@@ -86,7 +86,7 @@ impl Router for Member {
         );
         match (prepared, order.egress) {
             (Ok(Some(endpoint)), Some(egress)) => drop(self.handle.spawn(async move {
-                let answer = route::dial(&core, endpoint, egress).await;
+                let answer = route::dial_host_of_route(&core, endpoint, egress).await;
                 circuit.answered(id, attempt, answer);
             })),
             (Ok(_), _) => circuit.answered(id, attempt, Ok(PassedOn::new())),

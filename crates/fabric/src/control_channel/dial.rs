@@ -110,7 +110,7 @@ async fn establish(
         instance,
         passed_on,
     };
-    let circuit = dial(core, found, wanted, &answer).await?;
+    let circuit = dial_for_session(core, found, wanted, &answer).await?;
     end_unless_answered(core, connection, &circuit);
     Ok(())
 }
@@ -140,7 +140,7 @@ pub(crate) struct RouterDial<'f> {
 ///
 /// # Errors
 /// The session has no right to it, its data for the host are too long, or no host can be reached.
-pub(crate) async fn dial(
+pub(crate) async fn dial_for_session(
     core: &Arc<ControlCore>,
     found: FoundSession,
     wanted: RouterDial<'_>,
@@ -180,7 +180,7 @@ pub(crate) async fn dial(
             true
         },
     };
-    match network::dial(&core.network, &circuit, &request).await {
+    match network::connect_circuit(&core.network, &circuit, &request).await {
         Ok(()) => Ok(circuit),
         Err(DialFailure { failure, attempts }) => {
             count_refusal(core, &circuit, &failure).await;

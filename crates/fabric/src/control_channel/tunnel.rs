@@ -601,7 +601,11 @@ pub(crate) fn unhost(core: &ControlCore, connection: &RouterConnection, frame: &
 }
 
 /// Dials a service.
-pub(crate) fn dial(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create_circuit(
+    core: &Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+) {
     let Some(asked) = body::<tunnel::CreateCircuit>(connection, &frame) else {
         return;
     };
@@ -700,7 +704,7 @@ async fn circuit(
         instance: &asked.terminator_instance_id,
         passed_on,
     };
-    let circuit = dial::dial(core, found, wanted, &answer).await?;
+    let circuit = dial::dial_for_session(core, found, wanted, &answer).await?;
     dial::end_unless_answered(core, connection, &circuit);
     Ok(())
 }

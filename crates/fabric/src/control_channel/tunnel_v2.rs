@@ -94,7 +94,11 @@ async fn create(
 }
 
 /// Dials a service.
-pub(crate) fn dial(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create_circuit(
+    core: &Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+) {
     let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else {
         return;
     };

@@ -91,7 +91,7 @@ fn has_key(passed_on: &PassedOn) -> bool {
 ///
 /// # Errors
 /// The session has no right to it, there are too many circuits, or no host can be reached.
-pub(crate) async fn dial(
+pub(crate) async fn connect_circuit(
     network: &Arc<Network>,
     circuit: &Arc<Circuit>,
     request: &DialRequest<'_>,

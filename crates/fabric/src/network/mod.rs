@@ -45,7 +45,7 @@ mod terminator_records;
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
 pub(crate) use self::circuits::{Circuit, Established, NewCircuit};
-pub(crate) use self::dial::{DialAnswer, DialFailure, DialRequest, dial};
+pub(crate) use self::dial::{DialAnswer, DialFailure, DialRequest, connect_circuit};
 pub(crate) use self::enrolled_routers::record_of;
 pub(crate) use self::identity_quota::IdentityQuota;
 pub use self::info::{

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     built_in_router::{
         circuit::{Circuit, CircuitEnd},
-        dial::dial as dial_host,
+        dial::dial_host,
         router_core::RouterCore,
         send_queue::SendQueue,
     },
@@ -88,7 +88,7 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(
+pub(crate) async fn dial_host_of_route(
     core: &Arc<RouterCore>,
     endpoint: Arc<LinkEndpoint>,
     egress: Egress,
