@@ -180,6 +180,16 @@ impl FairQueues {
         freed + std::mem::take(&mut self.control_bytes)
     }
 
+    /// Gives back the room that was reserved in a queue for a message that does not come.
+    pub(crate) fn release(&mut self, id: QueueId, bytes: usize, room: QueueBounds) {
+        self.bytes -= bytes;
+        self.reserved -= bytes;
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.bytes -= bytes;
+        }
+        self.wake_waiting(room);
+    }
+
     /// Wakes tasks that wait because the channel was full, once half of it is free.
     pub(crate) fn wake_waiting(&mut self, room: QueueBounds) {
         if self.waiting.is_empty() || self.bytes > room.channel / 2 {

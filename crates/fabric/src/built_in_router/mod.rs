@@ -26,6 +26,7 @@ mod circuit_side;
 mod connections;
 mod counters;
 mod dial;
+mod dial_answer;
 mod fair_queues;
 mod hello;
 mod housekeeping;

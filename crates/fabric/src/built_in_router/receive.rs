@@ -21,7 +21,7 @@ use super::{
     circuit::{Circuit, CircuitEnd},
     circuit_side::CircuitSide,
     connections::{ConnectionEntry, Connections},
-    dial,
+    dial, dial_answer,
     router_core::RouterCore,
     trace,
 };
@@ -123,8 +123,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         match frame.content_type() {
             kind::CONNECT => dial::connect(core, connections, frame),
             kind::STATE_CLOSED => closed(core, connections, &frame),
-            kind::DIAL_SUCCESS => dial::succeeded(core, connections, &frame),
-            kind::DIAL_FAILED => dial::failed(connections, &frame),
+            kind::DIAL_SUCCESS => dial_answer::succeeded(core, connections, &frame),
+            kind::DIAL_FAILED => dial_answer::failed(connections, &frame),
             kind::BIND => bind::bind(core, connections, frame),
             kind::UNBIND => bind::unbind(core, connections, &frame),
             kind::UPDATE_BIND => bind::update(core, connections, &frame),

@@ -441,12 +441,7 @@ impl Drop for Reservation<'_> {
         {
             let mut inner = self.outbox.inner.lock();
             if inner.state != State::Closed {
-                inner.bytes -= self.bytes;
-                inner.reserved -= self.bytes;
-                if let Some(queue) = inner.queues.get_mut(&self.queue) {
-                    queue.bytes -= self.bytes;
-                }
-                inner.wake_waiting(self.outbox.room);
+                inner.release(self.queue, self.bytes, self.outbox.room);
             }
         }
         self.sender.give_back(self.bytes);

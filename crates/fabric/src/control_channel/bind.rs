@@ -22,7 +22,7 @@ use wire::{
 use super::{
     connection::RouterConnection,
     control_core::ControlCore,
-    replies::{Lists, body, error, result},
+    replies::body,
     sessions::{FoundSession, SdkCredentials},
 };
 use crate::network::{
@@ -38,8 +38,6 @@ const MAX_INSTANCE: usize = 256;
 const MAX_SECRET: usize = 256;
 /// Maximum length of all peer data of a terminator, in bytes.
 pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
-/// Maximum terminators in one validation message.
-pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
 pub(crate) struct BindRefusal {
@@ -369,7 +367,7 @@ fn check(request_body: &edge::CreateTerminator) -> Result<Weight, BindRefusal> {
     })
 }
 
-fn precedence(number: i32) -> Option<Precedence> {
+pub(crate) fn precedence(number: i32) -> Option<Precedence> {
     Some(match fabric::TerminatorPrecedence::try_from(number).ok()? {
         fabric::TerminatorPrecedence::Default => Precedence::Default,
         fabric::TerminatorPrecedence::Required => Precedence::Required,
@@ -391,125 +389,4 @@ pub(crate) async fn count_refusal(core: &ControlCore, refusal: BindRefusal) {
         reason,
     };
     core.network.note_refusal(refused).await;
-}
-
-/// Changes cost or precedence of a terminator.
-pub(crate) fn update(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else {
-        return;
-    };
-    change(
-        core,
-        connection,
-        frame,
-        &request_body,
-        content::UPDATE_TERMINATOR_RESPONSE,
-    );
-}
-
-/// Changes cost or precedence of a terminator and answers with a message of the type `answer`.
-pub(crate) fn change(
-    core: &Arc<ControlCore>,
-    connection: &Arc<RouterConnection>,
-    frame: Frame,
-    request_body: &edge::UpdateTerminator,
-    answer: i32,
-) {
-    let Some(request) = connection.begin_request(frame.len()) else {
-        return;
-    };
-    let own = core
-        .network
-        .terminators
-        .find(&request_body.terminator_id)
-        .filter(|known| known.hosted.router == connection.router);
-    let Some(terminator) = own else {
-        return connection.send(error(&frame, 8, "invalid terminator"));
-    };
-    let known = terminator.weight();
-    let cost = if request_body.update_cost {
-        u16::try_from(request_body.cost).ok()
-    } else {
-        Some(known.cost)
-    };
-    let precedence = if request_body.update_precedence {
-        precedence(request_body.precedence)
-    } else {
-        Some(known.precedence)
-    };
-    let (Some(cost), Some(precedence)) = (cost, precedence) else {
-        return connection.send(error(
-            &frame,
-            if cost.is_none() { 10 } else { 9 },
-            "invalid cost or precedence",
-        ));
-    };
-    let (core, connection) = (core.clone(), connection.clone());
-    tokio::spawn(async move {
-        core.network
-            .records
-            .update(
-                &terminator.hosted.router,
-                terminator.id().clone(),
-                Weight {
-                    precedence,
-                    cost,
-                    ..Weight::default()
-                },
-            )
-            .await;
-        connection.send(Builder::reply(answer, &frame).empty());
-        drop(request);
-    });
-}
-
-/// Removes terminators. Ids of other routers are acknowledged and ignored.
-pub(crate) fn remove(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
-    let Some(request_body) = Lists::of(connection, frame) else {
-        return;
-    };
-    let own = request_body
-        .texts(1)
-        .filter_map(|id| core.network.terminators.find(id))
-        .filter(|known| known.hosted.router == connection.router);
-    for terminator in own {
-        core.network.end_terminator(&terminator);
-    }
-    connection.send(result(frame, true, ""));
-}
-
-/// A request to validate terminators.
-pub(crate) fn validation(hosted: &[Arc<LiveTerminator>]) -> Frame {
-    let of = |terminator: &Arc<LiveTerminator>| fabric::Terminator {
-        id: terminator.id().to_string(),
-        binding: terminator.hosted.binding.into(),
-        address: terminator.id().to_string(),
-        marker: 1,
-    };
-    let validation = fabric::ValidateTerminators {
-        terminators: hosted.iter().map(of).collect(),
-        fix_invalid: true,
-        post_create: false,
-    };
-    Builder::new(content::VALIDATE_TERMINATORS).body(&validation.encode_to_vec())
-}
-
-/// Handles the answer to a validation: terminators that the router does not know are removed.
-pub(crate) fn validated(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
-    let Some(answer) = Lists::of(connection, frame) else {
-        return;
-    };
-    let is_invalid = |entry: &fabric::TerminatorStateEntry| {
-        entry.value.as_ref().is_some_and(|state| !state.valid)
-    };
-    let invalid = answer
-        .messages(1)
-        .filter(is_invalid)
-        .filter_map(|entry: fabric::TerminatorStateEntry| entry.key);
-    let own = invalid
-        .filter_map(|id| core.network.terminators.find(&id))
-        .filter(|known| known.hosted.router == connection.router);
-    for terminator in own {
-        core.network.end_terminator(&terminator);
-    }
 }

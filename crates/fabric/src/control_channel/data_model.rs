@@ -35,8 +35,8 @@ use wire::{
 };
 
 use super::{
-    connection::RouterConnection, control_core::ControlCore, public_keys, told_identities, tunnel,
-    tunnel_services,
+    connection::RouterConnection, control_core::ControlCore, hosting_defaults, public_keys,
+    told_identities, tunnel_services, tunnel_session,
 };
 
 /// Changes within this time are sent together.
@@ -88,7 +88,8 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
 
 /// Counts a heartbeat as activity of the API session of a router that has a data model.
 pub(crate) fn keep_open(core: &ControlCore, connection: &Arc<RouterConnection>) {
-    let is_open = || tunnel::keep_open(core, connection) || connection.tunneler.lock().is_none();
+    let is_open =
+        || tunnel_session::keep_open(core, connection) || connection.tunneler.lock().is_none();
     if connection.has_data_model.load(Ordering::Acquire) && !is_open() {
         core.changed_models.add(connection);
     }
@@ -100,7 +101,7 @@ fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }
-    let has_ended = tunnel::take_ended(core, connection);
+    let has_ended = tunnel_session::take_ended(core, connection);
     let events = match events(core, &connection.router) {
         // Its API session has ended and its terminators with it. Nothing tells it so, but it
         // reports them again when it connects again.
@@ -248,7 +249,7 @@ fn of_service(service: &Record<Service>) -> model::Service {
 }
 
 fn of_identity(identity: &Record<Identity>, configs: &Configs, now: Timestamp) -> model::Identity {
-    let (service_hosting_precedences, service_hosting_costs) = tunnel::hosting(identity);
+    let (service_hosting_precedences, service_hosting_costs) = hosting_defaults::hosting(identity);
     let mut own: BTreeMap<String, Vec<TextEntry>> = BTreeMap::new();
     for of_service in &identity.state.service_configs {
         if let Some(config) = configs.all.get(of_service.config.as_str()) {
@@ -266,11 +267,13 @@ fn of_identity(identity: &Record<Identity>, configs: &Configs, now: Timestamp) -
     model::Identity {
         id: identity.id.to_string(),
         name: identity.spec.name.clone(),
-        default_hosting_precedence: tunnel::number(identity.spec.default_hosting_precedence),
+        default_hosting_precedence: hosting_defaults::number(
+            identity.spec.default_hosting_precedence,
+        ),
         default_hosting_cost: identity.spec.default_hosting_cost.into(),
         service_hosting_precedences,
         service_hosting_costs,
-        app_data_json: tunnel::app_data(identity).into_bytes(),
+        app_data_json: hosting_defaults::app_data(identity).into_bytes(),
         service_configs: service_configs.collect(),
         disabled: identity.state.is_disabled(now),
     }

@@ -16,7 +16,7 @@ use super::{
     control_core::ControlCore,
     dial, fault, inspect, link_reports, metrics_reports, public_keys,
     replies::{body, result},
-    route, session_reports, tunnel, tunnel_v2,
+    route, session_reports, terminator_changes, tunnel, tunnel_dial, tunnel_v2,
 };
 use crate::network::read::{self, Stop};
 
@@ -110,16 +110,18 @@ async fn dispatch(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, f
         content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
         content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
         content::CREATE_TERMINATOR => bind::create(core, connection, frame),
-        content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
-        content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
-        content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
+        content::UPDATE_TERMINATOR => terminator_changes::update(core, connection, frame),
+        content::REMOVE_TERMINATORS => terminator_changes::remove(core, connection, &frame),
+        content::VALIDATE_TERMINATORS_RESPONSE => {
+            terminator_changes::validated(core, connection, &frame)
+        }
         content::CREATE_CIRCUIT => dial::create(core, connection, frame),
         content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
         content::TUNNEL_LIST_SERVICES => tunnel::list_services(core, connection, frame),
         content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
         content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
         content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
-        content::TUNNEL_CIRCUIT => tunnel::create_circuit(core, connection, frame),
+        content::TUNNEL_CIRCUIT => tunnel_dial::create_circuit(core, connection, frame),
         content::TUNNEL_TERMINATOR_V2 => tunnel_v2::host(core, connection, frame),
         content::TUNNEL_CIRCUIT_V2 => tunnel_v2::create_circuit(core, connection, frame),
         content::INSPECT_RESPONSE => inspect::answered(connection, frame),

@@ -7,13 +7,14 @@ use model::entity::{EdgeRouter, Entity, Record, TransitRouter, edge_router::Stat
 use store::Event;
 
 use super::{
-    control_core::ControlCore, data_model, revoked_routers::RevokedRouter, sync, unfit_tokens,
+    control_core::ControlCore, data_model, revoked_routers::RevokedRouter, sync_notices,
+    unfit_tokens,
 };
 
 /// Records what a committed change affects. Runs on the writer's thread.
 pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
     core.network.follow(event);
-    sync::on_commit(core, event);
+    sync_notices::on_commit(core, event);
     data_model::on_commit(core, event);
     unfit_tokens::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {

@@ -21,7 +21,9 @@ use super::{
     control_core::ControlCore,
     replies::body,
     sessions::FoundSession,
-    tunnel::{self as requests, BINDING, DialForm},
+    tunnel::BINDING,
+    tunnel_dial::{DialForm, dial_as},
+    tunnel_session::{self, ensure_open},
 };
 use crate::network::{RequestFailure, unreadable};
 
@@ -32,8 +34,8 @@ async fn session(
     service: &str,
     right: Right,
 ) -> Result<FoundSession, RequestFailure> {
-    requests::ensure_open(core, connection).await?;
-    requests::session(core, connection, service, right).await
+    ensure_open(core, connection).await?;
+    tunnel_session::session(core, connection, service, right).await
 }
 
 /// Creates a terminator at the router itself.
@@ -113,5 +115,5 @@ pub(crate) fn create_circuit(
         terminator_instance_id,
         peer_data,
     };
-    requests::dial_as(core, connection, frame, asked, DialForm::V2);
+    dial_as(core, connection, frame, asked, DialForm::V2);
 }

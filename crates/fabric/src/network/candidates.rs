@@ -10,7 +10,7 @@ use model::{
 use policy::hosting::{DialFault, HostKey};
 
 use super::{
-    circuits::Circuit,
+    circuit::Circuit,
     live_terminators::LiveTerminator,
     paths::Path,
     request_failure::{Refusal, RequestFailure},

@@ -6,7 +6,7 @@ use model::entity::EdgeRouter;
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{
-    circuits::Circuit, paths::Path, request_failure::RequestFailure, shared_state::Network,
+    circuit::Circuit, paths::Path, request_failure::RequestFailure, shared_state::Network,
 };
 
 /// How long the built-in router has to pass the end of a circuit on.

@@ -10,7 +10,7 @@ use wire::{control, sdk::key};
 
 use super::{
     candidates::{self, Candidate, CandidateTerminator, DialTarget},
-    circuits::{Circuit, Established},
+    circuit::{Circuit, Established},
     live_terminators::LiveTerminator,
     passed_on::{passes_to_client, passes_to_host},
     request_failure::{Refusal, RequestFailure, unreadable},

@@ -6,13 +6,15 @@
 //! routers of the path told (`route.rs`, through the trait in `router.rs`). `reroute.rs` moves
 //! circuits whose path was lost, and `circuit_end.rs` ends them.
 //!
-//! Not here: channels of SDKs and the relay of data (`built_in_router/`), control channels and their
-//! messages (`control_channel/`), which both implement `Router`, and rights (the crate `policy`).
+//! Not here: channels of SDKs and the relay of data (`built_in_router/`), control channels and
+//! their messages (`control_channel/`), which both implement `Router`, and rights (the crate
+//! `policy`).
 //!
 //! Invariant: of the router in this process only its id is known here, and what its `Router` does.
 
 mod authorizing_record;
 mod candidates;
+mod circuit;
 mod circuit_end;
 mod circuit_quota;
 mod circuits;
@@ -44,7 +46,7 @@ mod shared_state;
 mod terminator_records;
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
-pub(crate) use self::circuits::{Circuit, Established, NewCircuit};
+pub(crate) use self::circuit::{Circuit, Established, NewCircuit};
 pub(crate) use self::dial::{DialAnswer, DialFailure, DialRequest, connect_circuit};
 pub(crate) use self::enrolled_routers::record_of;
 pub(crate) use self::identity_quota::IdentityQuota;

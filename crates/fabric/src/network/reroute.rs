@@ -6,7 +6,7 @@ use std::{cmp::Reverse, sync::Arc, time::Duration};
 use tokio::time::{Instant, interval, sleep};
 
 use super::{
-    circuits::Circuit,
+    circuit::Circuit,
     paths::Path,
     route::{self, REROUTE},
     shared_state::Network,

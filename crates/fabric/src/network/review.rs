@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    circuits::Circuit,
+    circuit::Circuit,
     live_terminators::LiveTerminator,
     request_failure::{Refusal, RequestFailure},
     review_triggers::{PendingReviews, PendingSet, ReviewTrigger},

@@ -6,7 +6,7 @@ use policy::hosting::DialFault;
 use tokio::time::timeout;
 
 use super::{
-    circuits::Circuit,
+    circuit::Circuit,
     paths::Path,
     request_failure::RequestFailure,
     route_answer::{PassedOn, RouteFailure},

@@ -15,7 +15,7 @@ use model::error::Result;
 use parking_lot::Mutex;
 
 use super::{
-    circuits::Circuit,
+    circuit::Circuit,
     info::CircuitInfo,
     links::ReportedLink,
     live_terminators::LiveTerminator,

@@ -17,8 +17,9 @@ use store::{Event, Store, online::Online};
 use tokio::{sync::RwLock, time::interval};
 
 use super::{
+    circuit::Circuit,
     circuit_quota::CircuitQuota,
-    circuits::{Circuit, Circuits},
+    circuits::Circuits,
     id_generator::IdGenerator,
     info::CircuitInfo,
     links::{Loss, ReportedLink, ReportedLinks},
@@ -198,8 +199,8 @@ impl Network {
     }
 
     /// Records what to review after a committed change, and updates the terminator whose record has
-    /// changed or was deleted. One without a record stays, and cannot be dialed until its host binds
-    /// again.
+    /// changed or was deleted. One without a record stays, and cannot be dialed until its host
+    /// binds again.
     pub fn follow(&self, event: &Event) {
         self.reviews.on_commit(event);
         let Some((old, new)) = event.of::<Terminator>() else {
