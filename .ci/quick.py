@@ -16,13 +16,13 @@ COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml
 # Integration tests have the name of their module. These modules, of the root package and of crates, have tests under other names, too.
 TESTED_BY = {
     "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
-    "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
-    "built_in_router": ["router"], "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
-    "config": ["configuration"], "control_channel": ["control"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
-    "entity": ["kinds", "crud", "upgrades"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "http": ["contract", "crud", "lists", "wire_quirks"],
+    "api_tokens": ["api_tokens"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
+    "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
+    "config": ["configuration"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
+    "entity": ["kinds", "crud", "upgrades"], "events": ["events"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "history": ["history"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
-    "online": ["control::seen"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "schema": ["contract"],
-    "sealed_keys": ["sealed_keys"], "session_tokens": ["control::session_tokens"], "store": ["store"],
+    "online": ["control::seen"], "network_document": ["network_document"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "rest": ["contract", "crud", "lists", "wire_quirks"], "router_configuration": ["router_configuration"], "schema": ["contract"],
+    "sealed_keys": ["sealed_keys"], "session_tokens": ["control::session_tokens"], "store": ["store"], "traffic": ["traffic"],
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],
@@ -68,7 +68,7 @@ def filters_of(file):
         found += modules + [test for module in modules for test in TESTED_BY.get(module, [])]
     elif file.startswith("crates/") and path.parts[2:3] == ("src",) and path.suffix == ".rs":
         found += [test for module in path.with_suffix("").parts[1:] for test in TESTED_BY.get(module, [])]
-    elif file.startswith("src/"):
+    elif file.startswith("crates/rest/src/"):
         found += ["page"] if "/page/" in file else ["contract"]
     return [f"{name}::" for name in found]
 

@@ -35,6 +35,8 @@ class Changes(unittest.TestCase):
         self.assertEqual(chosen.filters, ["contract::", "crud::", "kinds::", "upgrades::"])
         chosen = plan(["crates/policy/src/posture/session_review.rs", "crates/policy/src/access/rights.rs"], ALONE)
         self.assertEqual(chosen.filters, ["access::", "access_changes::", "posture::", "posture_restarts::"])
+        self.assertEqual(plan(["crates/fabric/src/peer_lines.rs"], ALONE).filters, ["control::", "router::"])
+        self.assertEqual(plan(["crates/listener/src/sockets.rs"], ALONE).filters, ["hostile::", "request_framing::"])
 
     def test_a_crate_that_nobody_uses_is_alone(self):
         chosen = plan(["crates/wire/Cargo.toml"], WORKSPACE)
@@ -55,9 +57,9 @@ class Changes(unittest.TestCase):
             self.assertTrue(chosen.root)
 
     def test_sources_of_the_program_choose_tests(self):
-        chosen = plan(["src/listener/sockets.rs", "src/control_channel/mod.rs"], ALONE)
+        chosen = plan(["src/controller/reload.rs", "src/admin_socket/mod.rs"], ALONE)
         self.assertTrue(chosen.root)
-        self.assertEqual(chosen.filters, ["control::", "control_channel::", "hostile::", "listener::", "request_framing::", "sockets::"])
+        self.assertEqual(chosen.filters, ["admin_socket::", "command_line::", "controller::", "reload::", "short_commands::", "start::"])
         self.assertEqual(plan(["src/lib.rs"], ALONE).filters, [])
 
     def test_a_test_chooses_itself(self):
@@ -66,8 +68,8 @@ class Changes(unittest.TestCase):
 
     def test_documents_are_read_by_tests(self):
         self.assertEqual(plan(["docs/routers.md"], ALONE).filters, ["architecture::", "documentation::"])
-        chosen = plan([".ci/quick.py", "src/http/page/assets/list.js", "src/http/page/assets/vendor/htm.js"], ALONE)
-        self.assertEqual((chosen.is_ci, chosen.scripts), (True, ["src/http/page/assets/list.js"]))
+        chosen = plan([".ci/quick.py", "crates/rest/src/page/assets/list.js", "crates/rest/src/page/assets/vendor/htm.js"], ALONE)
+        self.assertEqual((chosen.is_ci, chosen.scripts), (True, ["crates/rest/src/page/assets/list.js"]))
 
     def test_checks_that_end_soon_come_first(self):
         names = [name for name, _ in quick.commands(plan(["crates/model/src/lib.rs", "src/cli/mod.rs", "tests/page/walk.mjs"], WORKSPACE))]

@@ -10,9 +10,7 @@
 mod dice;
 
 use dice::Dice;
-use overkeep::testing::access::{
-    Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
-};
+use policy::access::{Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right};
 use roaring::RoaringBitmap;
 use std::{
     fs,

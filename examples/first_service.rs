@@ -20,7 +20,8 @@ mod tls;
 
 use std::sync::Arc;
 
-use overkeep::testing::{clock::Clock, config::Config, controller};
+use model::{clock::Clock, config::Config};
+use overkeep::testing::controller;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject,

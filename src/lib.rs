@@ -17,27 +17,21 @@
 //! * **Two shapes that no request writes** (authenticators): an ordinary enum in the record, no
 //!   `JsonSchema`, rows and bodies of its own.
 //! * **Client and management views**: `Entity::view` shows what does not depend on the caller;
-//!   `http/` adds what does.
+//!   the crate `rest` adds what does.
 //! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows with the permission
 //!   `Partial` accept such sessions.
 //! * **Bodies that are not JSON**: an argument type that describes its media types, as in
-//!   `http/api/client/enroll.rs`.
+//!   `rest/src/api/client/enroll.rs`.
 
 // Items that only this crate uses are `pub(crate)`. Tests, benches and the program export nothing,
-// so the lint is set only here.
+// so that the lint is set in libraries only.
 #![warn(unreachable_pub)]
 
 mod admin_socket;
-mod built_in_router;
 mod cli;
-mod control_channel;
 mod controller;
-mod fabric;
-mod http;
 mod jobs;
-mod listener;
 mod logging;
-mod maintenance;
 pub mod testing;
 
 /// The program: runs the command of this process.

@@ -1,14 +1,12 @@
 //! The log: `tracing` events on stderr, as text for people or as JSON for programs.
 //!
-//! Not here: what is logged, and the request id, which `http/dispatch.rs` puts into the span
-//! `request` as its field `id`. Both forms show the fields of the span around an event. Start with `start`. Only
-//! `[log]` of the configuration sets the level, not `RUST_LOG`.
+//! Not here: what is logged, and the request id, which `rest/src/dispatch.rs` puts into the span
+//! `request` as its field `id`. Both forms show the fields of the span around an event. Start with
+//! `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!
 //! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an
 //! anonymous peer cause no warning and no error of a library. Text of others forges no line and
 //! reaches no terminal unescaped, at any level.
-
-mod peer_lines;
 
 use std::fmt::{Debug, Display};
 use std::io::{self, IsTerminal, Write};
@@ -27,8 +25,6 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
-
-pub(crate) use peer_lines::may_log;
 
 /// Why the log cannot be started or changed; one line.
 #[derive(Debug, thiserror::Error)]

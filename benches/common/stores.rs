@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use overkeep::testing::store::{KindEntry, OpenStore, Options, Store};
+use store::{KindEntry, OpenStore, Options, Store};
 
 /// A store of these kinds in a file, with the default options.
 pub fn start(file: &Path, kinds: &'static [KindEntry]) -> Store {

@@ -9,9 +9,7 @@ use std::{
     time::Instant,
 };
 
-use overkeep::testing::{
-    authentication::Passwords,
-    change::{self, Administrator, Certificates, KINDS, Lifecycle, SealedKeys},
+use model::{
     clock::Timestamp,
     config::{self, Config},
     entity::{
@@ -19,9 +17,13 @@ use overkeep::testing::{
         PostureCheck, PostureRequirement, Record, Roles, Semantic, Service,
         ServiceEdgeRouterPolicy, ServicePolicy,
     },
-    store::{Store, encode},
 };
 use pki::{AlternativeNames, Csr, Validity};
+use policy::{
+    authentication::Passwords,
+    change::{self, Administrator, Certificates, KINDS, Lifecycle, SealedKeys},
+};
+use store::{Store, encode};
 
 use super::{client::Credentials, dice::Dice, stores};
 
@@ -351,7 +353,7 @@ fn service(n: usize, role_attributes: Roles) -> Service {
 fn edge_router(n: usize, role_attributes: Roles) -> EdgeRouter {
     EdgeRouter {
         name: format!("edge-router-{n:03}"),
-        app_data: overkeep::testing::entity::Document::default(),
+        app_data: model::entity::Document::default(),
         cost: 0,
         disabled: false,
         is_tunneler_enabled: false,

@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
-use overkeep::testing::{
+use model::{
     clock::Timestamp,
     entity::{Id, Identity, Record},
-    store::{decode, encode},
 };
 use serde_json::json;
+use store::{decode, encode};
 
 use super::{
     Bench, calm,

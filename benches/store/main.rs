@@ -22,16 +22,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
+use model::{
     clock::Timestamp,
     entity::{
         Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup,
     },
     error::Result,
-    store::{KindEntry, ListPlan, Scope, Store, encode},
 };
 use query::{Query, Type, Window};
 use serde::{Deserialize, Serialize};
+use store::{KindEntry, ListPlan, Scope, Store, encode};
 use tempfile::TempDir;
 
 /// A record of about 400 bytes with one unique and one role index, with or without history.
@@ -273,10 +273,7 @@ fn reads(directory: &Path) {
     let bytes = encode(&thing::<true>(1)).expect("bytes");
     let id = thing::<true>(1).id;
     let floor = timed(20_000, |_| {
-        drop(black_box(overkeep::testing::store::decode::<Row<true>>(
-            id.as_str(),
-            &bytes,
-        )))
+        drop(black_box(store::decode::<Row<true>>(id.as_str(), &bytes)))
     });
     println!(
         "{:<54}{floor:>12.2}{:>12}",

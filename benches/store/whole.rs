@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::store::{Progress, Store};
+use store::{Progress, Store};
 
 use super::{KINDS, seconds, stores, thing};
 

@@ -21,6 +21,7 @@ use pki::{Adoption, Certificate, Role};
 use report::unusable_lines;
 pub(crate) use report::{copied, describe, found, verified_lines};
 
+use maintenance::{Maintenance, Work};
 use model::{
     clock::{Clock, Timestamp},
     entity::{AuthPolicy, Authenticator, EdgeRouter, Identity, Record, TransitRouter, TypedLookup},
@@ -36,8 +37,6 @@ use policy::{
     posture::Posture,
 };
 use store::{Progress, Read, Store};
-
-use crate::maintenance::{Maintenance, Work};
 
 /// The components that commands work on.
 #[derive(Clone)]

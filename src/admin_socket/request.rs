@@ -16,10 +16,10 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use rest::{Dispatcher, LocalPart, LocalRequest, answer_locally};
 use serde::{Deserialize, Serialize};
 
 use super::connection::{IO_TIMEOUT, PROGRESS_INTERVAL, connect, read_line};
-use crate::http::{Dispatcher, LocalPart, LocalRequest, answer_locally};
 
 /// The number of answer parts that wait to be written.
 const MAX_WAITING_PARTS: usize = 4;

@@ -22,6 +22,7 @@ use std::{
     time::Duration,
 };
 
+use rest::Dispatcher;
 use rustix::{fs::OFlags, process::geteuid};
 use serde::{Deserialize, Serialize};
 use store::Progress;
@@ -32,7 +33,6 @@ use super::{
     connection::{IO_TIMEOUT, PROGRESS_INTERVAL, connect, descriptor_path, read_line},
     request,
 };
-use crate::http::Dispatcher;
 
 /// The maximum bytes of a request line. A request with a longer body must be sent over HTTPS.
 const MAX_REQUEST: u64 = 16 << 20;

@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 
+use maintenance::Trial;
 use model::{clock::Clock, config::Config};
 use policy::expiring::snapshot_files;
 use serde_json::Value as Json;
@@ -20,7 +21,7 @@ use super::{
     },
     progress::with_progress,
 };
-use crate::{admin_socket::Outcome, controller, maintenance::Trial};
+use crate::{admin_socket::Outcome, controller};
 
 /// Test the restore of a snapshot: restore a copy, start a controller on it, log in, and check its
 /// records. Exit status: 0 the test passed, 3 it failed, 1 it could not be carried out.

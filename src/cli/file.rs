@@ -10,6 +10,10 @@ use std::{
 };
 
 use clap::Args;
+use maintenance::{
+    offline::{self, CheckedFile, OfflineError},
+    restore, snapshot_proof,
+};
 use model::{clock::Clock, config::Config};
 use store::Unreadable;
 
@@ -23,10 +27,6 @@ use super::{
 use crate::{
     admin_socket::{Command, Outcome, copied, describe, found, socket},
     controller,
-    maintenance::{
-        offline::{self, CheckedFile, OfflineError},
-        restore, snapshot_proof,
-    },
 };
 
 /// Copy the data file, as it is at one moment, to a new file.

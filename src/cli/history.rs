@@ -4,6 +4,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use maintenance::offline;
 use query::literal;
 use serde_json::Value as Json;
 use store::HistoryAnchor;
@@ -15,10 +16,7 @@ use super::{
     file::{command_result, running},
     history_lines,
 };
-use crate::{
-    admin_socket::{Command, Outcome, verified_lines},
-    maintenance::offline,
-};
+use crate::admin_socket::{Command, Outcome, verified_lines};
 
 /// Show or verify the history of changes.
 #[derive(Args, Clone, Debug)]

@@ -2,6 +2,7 @@
 //! OpenZiti.
 
 use model::entity::EdgeRouter;
+use rest::Interfaces;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
         source::{self, is, is_given, records_of, text},
     },
 };
-use crate::{admin_socket::Outcome, http::Interfaces};
+use crate::admin_socket::Outcome;
 
 /// The kinds of network files, and their names in the other file.
 const KINDS: [(&str, &str); 12] = [

@@ -4,12 +4,13 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use maintenance::offline;
 use model::config;
 
 use super::{
     admin::ControllerFlags, failure::CommandResult, file::judged_of, progress::with_progress,
 };
-use crate::{admin_socket::Outcome, maintenance::offline};
+use crate::admin_socket::Outcome;
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must
 /// be stopped.

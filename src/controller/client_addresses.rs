@@ -1,9 +1,9 @@
 //! The addresses that the controller sends to its clients.
 
+use listener::Sockets;
 use model::config::{Address, Config};
 
 use super::routers;
-use crate::listener::Sockets;
 
 /// The addresses that the controller sends to its clients.
 pub(super) struct Addresses {

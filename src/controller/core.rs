@@ -3,6 +3,12 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use fabric::{
+    built_in_router,
+    control_channel::{self, Control},
+    network::{Network, SessionAuthorizer},
+};
+use maintenance::{Maintenance, Trials};
 use model::{
     clock::Clock,
     config::Config,
@@ -17,6 +23,7 @@ use policy::{
     enrollment::Reserved,
     expiring::ExpiryNotice,
 };
+use rest::{AppState, Build, Interfaces, LastHour, NetworkTokens};
 use store::Store;
 use uuid::Uuid;
 
@@ -31,12 +38,7 @@ use super::{
 };
 use crate::{
     admin_socket::{AdminContext, LinkMaker},
-    built_in_router,
-    control_channel::{self, Control},
-    fabric::{Network, SessionAuthorizer},
-    http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
-    maintenance::{Maintenance, Trials},
 };
 
 /// Handles that are cloned into the context.
@@ -265,6 +267,10 @@ impl ControllerCore {
         trials: &Trials,
     ) -> Result<AppState, NotStarted> {
         Ok(AppState {
+            build: Build {
+                revision: env!("OVERKEEP_REVISION"),
+                date: env!("OVERKEEP_BUILD_DATE"),
+            },
             store: self.store.clone(),
             changes: self.changes.clone(),
             access: self.followers.access.clone(),

@@ -1,5 +1,6 @@
 //! The data file of a starting controller: opened, upgraded, followed, and filled if it is new.
 
+use maintenance::offline;
 use model::{clock::Clock, config::Config, metrics::StoreMetrics};
 use policy::{
     authentication::Passwords,
@@ -14,10 +15,7 @@ use super::{
     running::{ADMINISTRATOR, NotStarted, Password},
     settings::options,
 };
-use crate::{
-    jobs::JobTrigger,
-    maintenance::{self, offline},
-};
+use crate::jobs::JobTrigger;
 
 /// The open file, and what follows it.
 pub(super) struct Data {

@@ -12,17 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use maintenance::{Trial, TrialError, Work, offline::CheckedFile, restore};
 use model::{clock::Clock, config::Config, entity::plural, outbound::HttpClient};
+use rest::{LocalPart, LocalRequest};
 use serde_json::{Value as Json, json};
 use store::{Manifest, Progress, free_bytes};
 use uuid::Uuid;
 
 use super::running::{ADMINISTRATOR, Controller, NotStarted};
-use crate::{
-    admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket},
-    http::{LocalPart, LocalRequest},
-    maintenance::{Trial, TrialError, Work, offline::CheckedFile, restore},
-};
+use crate::admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket};
 
 /// Kinds whose records a start may delete, because they have ended.
 const PASSING: [&str; 5] = [

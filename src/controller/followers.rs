@@ -12,12 +12,10 @@ use policy::{
     hosting::Hosting,
     posture::Posture,
 };
+use rest::{HistoryReaders, JsonCache, RouterCache};
 use store::{CommitFeed, OpenStore};
 
-use crate::{
-    http::{HistoryReaders, JsonCache, RouterCache},
-    jobs::JobTrigger,
-};
+use crate::jobs::JobTrigger;
 
 use super::routers;
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use actix_web::{dev::ServerHandle, rt::System};
+use fabric::{built_in_router::Router, control_channel::Control};
 use model::{
     clock::Clock,
     entity::{ApiSession, EdgeRouter, HistoryClass, Lookup, Service, Session},
@@ -18,13 +19,8 @@ use policy::{
     change::Certificates,
     hosting::{Hosting, ServiceCounts},
 };
+use rest::{MetricsFormat, metrics_listener};
 use store::Store;
-
-use crate::{
-    built_in_router::Router,
-    control_channel::Control,
-    http::{MetricsFormat, metrics_listener},
-};
 
 /// What the gauges are read from.
 pub(super) struct Sources {

@@ -28,6 +28,8 @@ use std::{
 };
 
 use actix_web::rt::System;
+use listener::{Bound, Listener, Shutdown, Sockets, StreamServers};
+use maintenance::{Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials};
 use model::{
     clock::Clock,
     config::{self, Address, Config},
@@ -43,15 +45,13 @@ use policy::{
     },
     expiring::ExpiryNotice,
 };
+use rest::{ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener};
 use store::{Progress, Store};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     admin_socket::{AdminContext, Command, socket},
-    http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
-    listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, TrialError, Trials},
 };
 
 use self::{
@@ -205,7 +205,7 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         keep_alive: http.keep_alive.duration(),
         // Heads up to twice the limit are read, so that they are answered with an error.
         head_bytes: 2 * http.max_head_bytes,
-        target_bytes: http::target_bound(http.max_head_bytes),
+        target_bytes: rest::target_bound(http.max_head_bytes),
         streams: http.max_streams,
     };
     let bounds = MemoryBounds {
@@ -363,7 +363,7 @@ fn listen(
             let (server, running) = listener::serve(
                 listener,
                 stopping,
-                move || http::connection_handlers(rest.clone()),
+                move || rest::connection_handlers(rest.clone()),
                 servers,
             )?;
             drop(started.send(running));

@@ -13,10 +13,11 @@ use model::{
     error::Result,
 };
 use policy::change::{Certificates, addresses::FormerAddress};
+use rest::AppState;
 use serde_json::Value as Json;
 
 use super::settings::limits;
-use crate::{http::AppState, logging};
+use crate::logging;
 
 /// The keys that are applied without a restart.
 pub(crate) const RELOADED: [&str; 6] = [

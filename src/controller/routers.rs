@@ -3,19 +3,18 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
+use fabric::{
+    built_in_router::{Router, RouterContext},
+    control_channel::Control,
+    network::{ChannelPeer, Network},
+};
+use listener::{Stream, StreamServer, Unauthenticated};
 use model::{
     config::{Address, Config},
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
 };
 use store::{CommitFeed, OpenStore, Phase};
-
-use crate::{
-    built_in_router::{Router, RouterContext},
-    control_channel::Control,
-    fabric::{ChannelPeer, Network},
-    listener::{Stream, StreamServer, Unauthenticated},
-};
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate
 /// socket, if it has one.

@@ -3,6 +3,9 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
+use fabric::{built_in_router::Router, control_channel::Control};
+use listener::SocketError;
+use maintenance::{Background, Maintenance, Trials};
 use model::{clock::Clock, error::Error};
 use pki::{self, Keystore};
 use policy::{access::AccessAudit, change, expiring::ExpiryNotice};
@@ -10,14 +13,7 @@ use rustls::pki_types::CertificateDer;
 use store::{Progress, Store};
 
 use super::{metrics::MetricsServer, reload::Reload};
-use crate::{
-    admin_socket::socket,
-    built_in_router::Router,
-    control_channel::Control,
-    http, jobs,
-    listener::{self, SocketError},
-    maintenance::{Background, Maintenance, Trials},
-};
+use crate::{admin_socket::socket, jobs};
 
 /// The user name of the administrator that the first start creates.
 pub(super) const ADMINISTRATOR: &str = "admin";
@@ -72,7 +68,7 @@ pub struct Controller {
     pub(super) maintenance: Maintenance,
     pub(super) keystore: Arc<Keystore>,
     pub(super) trials: Trials,
-    pub(super) readers: Arc<http::HistoryReaders>,
+    pub(super) readers: Arc<rest::HistoryReaders>,
     pub(super) server: listener::RunningListener,
     pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
     pub(super) jobs: Option<jobs::RunningJobs>,

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use model::{clock::Clock, config::Config, entity::AmountLimit, metrics::StoreMetrics};
 use pki::{Files, Keystore};
 use policy::change::ChangeContext;
+use rest::RequestLimits;
 use store::online::Online;
-
-use crate::http::RequestLimits;
 
 /// The limits on requests.
 pub(super) fn limits(config: &Config) -> RequestLimits {

@@ -359,7 +359,7 @@ def refused_binds(report, running, name):
         host.kill()
 
 
-refused_binds.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep::built_in_router=debug"}
+refused_binds.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep_fabric::built_in_router=debug"}
 
 
 def refusals(running):
@@ -387,7 +387,7 @@ def circuit_is_ended(report, running, name):
     report.judge(name, ended)
 
 
-circuit_is_ended.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep::fabric=debug"}
+circuit_is_ended.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep_fabric::network=debug"}
 
 
 TESTS = {

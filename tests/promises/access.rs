@@ -1,7 +1,7 @@
 //! Every operation admits exactly the callers that its row permits. The body of a caller without a
 //! session is not validated; a caller whose session is not sufficient learns only that.
 
-use overkeep::testing::http::{Permission, Row};
+use rest::{Permission, Row};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Base, Caller, TestServer, fresh, interface};

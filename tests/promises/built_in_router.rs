@@ -1,7 +1,7 @@
 //! The built-in edge router as a record: created at the first start, open to everybody, and the
 //! operator's from then on.
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::json;
 
 use crate::{certificates::shown_by, harness::TestServer};

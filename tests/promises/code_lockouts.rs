@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use overkeep::testing::{
-    authentication::codes::AcceptedCode,
+use model::{
     clock::Clock,
     config::{self, Config},
     entity::mfa::CodePurpose,
     error::{Error, Result},
 };
+use policy::authentication::codes::AcceptedCode;
 use serde_json::json;
 use totp_rs::{Builder, Secret, Totp};
 

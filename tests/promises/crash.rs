@@ -15,11 +15,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use overkeep::testing::{
+use model::{
     entity::{Entity, Id, Lookup, Record, TypedLookup},
     error::Error,
-    store::Store,
 };
+use store::Store;
 use tempfile::TempDir;
 
 use crate::store::{KINDS, Task, assert_index_consistent, task};

@@ -1,7 +1,7 @@
 //! Credentials: the external id in a certificate, the rules for passwords, and the content of a key
 //! set.
 
-use overkeep::testing::entity::{
+use model::entity::{
     Ca, ExternalIdClaim, Id, Roles,
     auth_policy::Updb,
     external_id_claim::{ClaimLocation, ClaimMatcher, ClaimParser},

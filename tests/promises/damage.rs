@@ -15,21 +15,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
-    controller,
     entity::{
         ApiSession, Enrollment, Entity, Id, Identity, Record, Service, SessionCertificate,
         TypedLookup,
     },
     error::Error,
-    store::Progress,
 };
+use overkeep::testing::controller;
+use policy::change::KINDS;
 use proptest::{collection::vec, prelude::*};
 use redb::ReadableTable;
 use serde_json::json;
+use store::Progress;
 use tempfile::TempDir;
 
 use filled_store::{Found, damage, fill, filled, forgetful, open, read_all};

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 use redb::ReadableTable;
 use serde_json::{Value as Json, json};
 use ureq::http::Request;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
+use model::{
     clock::Clock,
     config::Span,
     entity::{ExternalJwtSigner, Id, Record, TypedLookup},

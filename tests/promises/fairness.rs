@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::json;
 
 use crate::harness::{PASSWORD, TestServer};

@@ -8,13 +8,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use overkeep::testing::{
-    change::KINDS,
-    config::Config,
-    maintenance::offline,
-    store::{Progress, Unreadable},
-};
+use maintenance::offline;
+use model::config::Config;
 use pki::Files;
+use policy::change::KINDS;
+use store::{Progress, Unreadable};
 use tempfile::TempDir;
 
 use crate::{

@@ -14,12 +14,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use overkeep::testing::{
-    change::KINDS,
-    entity::{Id, Identity, Service, ServicePolicy, TypedLookup},
-    store::{Progress, Store},
-};
+use model::entity::{Id, Identity, Service, ServicePolicy, TypedLookup};
+use policy::change::KINDS;
 use serde_json::{Value as Json, json};
+use store::{Progress, Store};
 use tempfile::TempDir;
 
 use crate::{

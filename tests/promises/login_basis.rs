@@ -3,12 +3,12 @@
 
 use std::{thread, time::Instant};
 
-use overkeep::testing::{
-    authentication::{FailureCount, Passwords, Requester},
+use model::{
     clock::Timestamp,
     config::{self, Config},
     entity::Id,
 };
+use policy::authentication::{FailureCount, Passwords, Requester};
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -8,19 +8,19 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{
-    change::{ChangeContext, Changes, Draft, Lifecycle},
+use model::{
     clock::Timestamp,
     config::Config,
     entity::{AmountLimit, Entity, Field, Id, Kind, Lookup, Record, Stateful, Tags, TypedLookup},
     error::Result,
-    http::{Header, Row},
-    store::KindEntry,
 };
 use pki::{AlternativeNames, Keystore, Material};
+use policy::change::{ChangeContext, Changes, Draft, Lifecycle};
+use rest::{Header, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value as Json, json};
+use store::KindEntry;
 
 use crate::{
     harness::{Answer, Base, Caller, Key, PASSWORD, fresh, interface, shared, stores},

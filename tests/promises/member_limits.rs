@@ -2,7 +2,11 @@
 //! the member and the configuration key. What clients may write is bounded more tightly, so that
 //! one identity cannot grow the file.
 
-use overkeep::testing::{clock::Clock, config::MemberLimits, entity::Amount, entity::AmountLimit};
+use model::{
+    clock::Clock,
+    config::MemberLimits,
+    entity::{Amount, AmountLimit},
+};
 use serde_json::{Map, Value as Json, json};
 
 use crate::harness::{Answer, Base, Key, PASSWORD, TestServer, fresh, shared};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, net::SocketAddr, path::Path, time::Duration};
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 

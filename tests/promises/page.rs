@@ -23,7 +23,7 @@ fn get(path: &str, headers: &str) -> (String, String) {
 
 /// The files of the page: path below `assets`, and content.
 fn assets() -> Vec<(String, Vec<u8>)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page/assets");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/rest/src/page/assets");
     let (mut open, mut found) = (vec![root.clone()], Vec::new());
     while let Some(directory) = open.pop() {
         for path in fs::read_dir(directory)

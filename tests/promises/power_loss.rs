@@ -17,11 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    clock::{Clock, Timestamp},
-    store::{OpenStore, Progress, Unreadable},
-};
+use model::clock::{Clock, Timestamp};
 use redb::{Database, ReadableTable, TableDefinition};
+use store::{OpenStore, Progress, Unreadable};
 
 use jobs::{Job, group};
 use pair::{Outcome, Pair, after_first_start, dump, open, same};

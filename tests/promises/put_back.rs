@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::{
-    clock::Clock,
-    http::{Interface, Interfaces},
-};
+use model::clock::Clock;
+use rest::{Interface, Interfaces};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Authority, Base, Caller, TestServer, fresh, interface};

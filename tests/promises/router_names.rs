@@ -1,6 +1,6 @@
 //! No certificate of a router contains a name of the controller.
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Key, TestServer, fresh};

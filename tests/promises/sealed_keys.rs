@@ -3,10 +3,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instant};
 
-use overkeep::testing::{
-    change::{self, KINDS, SealedKeys, certificates},
-    store::Store,
-};
+use policy::change::{self, KINDS, SealedKeys, certificates};
+use store::Store;
 
 use pki::Passphrase;
 use redb::ReadableTable;

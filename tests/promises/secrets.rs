@@ -2,7 +2,8 @@
 //! for in what every operation answers to every kind of caller, in messages to SDKs, and in what is
 //! logged, exported, measured and printed.
 
-use overkeep::testing::{clock::Clock, http::Permission};
+use model::clock::Clock;
+use rest::Permission;
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use overkeep::testing::{clock::Clock, config::Config, controller};
+use model::{clock::Clock, config::Config};
+use overkeep::testing::controller;
 use serde_json::json;
 use tempfile::TempDir;
 

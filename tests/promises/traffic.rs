@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
+use model::{config::Config, entity::RouterInfo};
 use overkeep::testing::{
-    access::Right,
     admin_socket::{AdminContext, Command, Outcome},
-    config::Config,
     controller,
-    entity::RouterInfo,
-    store::Progress,
 };
+use policy::access::Right;
 use serde_json::{Value as Json, json};
+use store::Progress;
 
 use crate::{
     explain::{Asked, is_yes},

@@ -26,7 +26,7 @@ fn members(row: &Json, before: &str, names: &mut BTreeSet<String>) {
 
 /// The paths of all lists of an interface.
 fn lists(base: Base) -> Vec<&'static str> {
-    let is_list = |row: &&overkeep::testing::http::Row| {
+    let is_list = |row: &&rest::Row| {
         row.method == "GET"
             && row
                 .operation

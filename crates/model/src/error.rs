@@ -1,4 +1,4 @@
-//! The errors of the domain. `http/error_row.rs` maps them to the wire.
+//! The errors of the domain. `rest/src/error_row.rs` maps them to the wire.
 //!
 //! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant
 //! carries a secret.

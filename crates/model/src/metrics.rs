@@ -1,8 +1,8 @@
 //! Metrics of this process in the OpenMetrics format: the definitions and the names.
 //!
 //! Other modules increment the counters and histograms; gauges are set at each request for the
-//! metrics (`controller/metrics.rs`). Not here: the listener (`http/metrics_listener.rs`). Start
-//! with [`Metrics`].
+//! metrics (`controller/metrics.rs`). Not here: the listener (`rest/src/metrics_listener.rs`).
+//! Start with [`Metrics`].
 //!
 //! Invariant: the values of labels come from tables of this program and never from a request, so
 //! that no client can add a series.

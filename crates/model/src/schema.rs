@@ -1,7 +1,8 @@
 //! JSON schemas: compiled once; violations become [`Error`]s.
 //!
-//! Used for request bodies (`http/`) and for config data (`entity/`). Not here: where schemas come
-//! from. Start reading at [`Checker`]. Invariant: an error never repeats the value of a password.
+//! Used for request bodies (the crate `rest`) and for config data (`entity/`). Not here: where
+//! schemas come from. Start reading at [`Checker`]. Invariant: an error never repeats the value of
+//! a password.
 
 mod violations;
 

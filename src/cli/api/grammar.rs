@@ -14,9 +14,8 @@ use std::{
 };
 
 use model::entity::{kebab, plural};
+use rest::{Interface, Interfaces, LazyDocument};
 use serde_json::Value as Json;
-
-use crate::http::{Interface, Interfaces, LazyDocument};
 
 /// The names of the interfaces on the command line, in order of precedence.
 pub const INTERFACES: [&str; 4] = ["management", "overkeep", "fabric", "client"];

@@ -2,6 +2,7 @@
 
 use std::{io::Read, sync::Arc, time::Duration};
 
+use rest::{Header, LocalPart};
 use rustls::crypto::ring;
 use ureq::{
     Agent,
@@ -9,10 +10,7 @@ use ureq::{
 };
 
 use super::request::ApiRequest;
-use crate::{
-    cli::failure::CommandError,
-    http::{Header, LocalPart},
-};
+use crate::cli::failure::CommandError;
 
 const CONNECTING: Duration = Duration::from_secs(15);
 /// How long an answer may be awaited. Some operations, such as checks of the data file, answer when

@@ -14,9 +14,8 @@ use model::{
     config::{InvalidText, Span},
     entity::kebab,
 };
+use rest::default_of;
 use serde_json::{Map, Value as Json};
-
-use crate::http::default_of;
 
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;

@@ -3,9 +3,9 @@
 //!
 //! No code here knows a kind. `grammar.rs` makes the words of an operation from its row in a route
 //! table, `tree.rs` the commands, `arguments.rs` the flags from the description of the operation,
-//! and `members.rs` the body from the flags. `names.rs` converts names to ids, and `completion.rs` offers names to shells.
-//! `transport.rs` sends the request, and `output.rs` prints the answer. Start with `command` and
-//! `act`.
+//! and `members.rs` the body from the flags. `names.rs` converts names to ids, and `completion.rs`
+//! offers names to shells. `transport.rs` sends the request, and `output.rs` prints the answer.
+//! Start with `command` and `act`.
 
 mod arguments;
 mod call;
@@ -27,13 +27,13 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 
 use clap::{ArgMatches, Command};
 use model::hidden_text::shown_lines;
+use rest::Interfaces;
 use serde_json::Value as Json;
 
 use super::{
     admin::ControllerFlags,
     failure::{CommandError, warn},
 };
-use crate::http::Interfaces;
 
 use grammar::{Grammar, Operation};
 use names::NameLookup;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::config::Config;
+use rest::{LocalPart, LocalRequest};
 use ureq::Agent;
 
 use super::{
@@ -19,7 +20,6 @@ use crate::{
     cli::{
         admin::ControllerFlags, failure::CommandError, run::one_line, starting::await_controller,
     },
-    http::{LocalPart, LocalRequest},
 };
 
 /// The maximum bytes of an answer that is held in memory.

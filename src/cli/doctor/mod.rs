@@ -6,6 +6,7 @@ mod running;
 use std::ffi::OsString;
 
 use clap::Args;
+use maintenance::doctor::{self, DoctorFinding, network, records};
 use model::{config::Config, hidden_text::shown};
 
 use super::{
@@ -13,10 +14,7 @@ use super::{
     admin::ControllerFlags,
     api::{login_without_file, output, transport::Transport},
 };
-use crate::{
-    admin_socket::Outcome,
-    maintenance::doctor::{self, DoctorFinding, network, records},
-};
+use crate::admin_socket::Outcome;
 
 /// The check whether a controller runs.
 const CONTROLLER: &str = "controller";

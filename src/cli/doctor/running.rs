@@ -1,15 +1,13 @@
 //! What `overkeep doctor` reads from the running controller over its admin socket.
 
+use maintenance::doctor::DoctorFinding;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value as Json;
 
-use crate::{
-    cli::{
-        api::{request::ApiRequest, transport::Transport},
-        failure::CommandError,
-        trust::roots_of,
-    },
-    maintenance::doctor::DoctorFinding,
+use crate::cli::{
+    api::{request::ApiRequest, transport::Transport},
+    failure::CommandError,
+    trust::roots_of,
 };
 
 /// The authorities of the controller; `None` if it does not answer.

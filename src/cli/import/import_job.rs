@@ -14,6 +14,7 @@ use policy::change::{
     Change,
     imported::{self, ImportedState, Issuers},
 };
+use rest::{DeclaredKind, DeclaredKinds};
 use serde_json::Value as Json;
 
 use super::{
@@ -23,7 +24,6 @@ use super::{
         text,
     },
 };
-use crate::http::{DeclaredKind, DeclaredKinds};
 
 /// The member that names a credential or an enrollment in the report.
 pub(super) const CREDENTIAL_OF: &str = "identityId";

@@ -18,6 +18,7 @@ pub(super) mod source;
 use std::path::PathBuf;
 
 use clap::Args;
+use rest::Interfaces;
 use serde_json::Value as Json;
 
 use super::{
@@ -26,7 +27,7 @@ use super::{
     login,
     trust::Trust,
 };
-use crate::{admin_socket::Outcome, http::Interfaces};
+use crate::admin_socket::Outcome;
 use new_file::{NewFile, NewFileFlags};
 
 /// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or

@@ -7,10 +7,11 @@ use model::{
     entity::{EdgeRouter, Entity, Kind, builtin},
     hidden_text::shown,
 };
+use rest::with_references;
 use serde_json::{Map, Value as Json};
 
 use super::source::{SourceKind, is_given, is_of_router, records_of, text};
-use crate::{cli::failure::CommandError, http::with_references};
+use crate::cli::failure::CommandError;
 
 /// Members with free data, in which nothing is replaced.
 const FREE: [&str; 5] = ["tags", "data", "schema", "appData", "name"];

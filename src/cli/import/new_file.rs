@@ -8,6 +8,7 @@ use model::{
     config::{Address, Config},
     hidden_text::shown,
 };
+use rest::Interfaces;
 use store::{Progress, ReservedName, beside};
 
 use super::{
@@ -24,7 +25,6 @@ use crate::{
         failure::{CommandError, CommandResult},
     },
     controller,
-    http::Interfaces,
 };
 
 /// The suffix of the file while it is incomplete.

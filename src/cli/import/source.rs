@@ -3,18 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::entity::identity::DEFAULT_AUTH_POLICY;
+use rest::{DeclaredKind, DeclaredKinds};
 use serde_json::{Map, Value as Json};
 
-use crate::{
-    cli::{
-        api::{
-            self,
-            request::{ApiAnswer, ApiRequest},
-            transport::Transport,
-        },
-        failure::CommandError,
+use crate::cli::{
+    api::{
+        self,
+        request::{ApiAnswer, ApiRequest},
+        transport::Transport,
     },
-    http::{DeclaredKind, DeclaredKinds},
+    failure::CommandError,
 };
 
 pub(super) const AUTHENTICATORS: &str = "authenticators";

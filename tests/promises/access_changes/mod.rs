@@ -7,9 +7,7 @@ mod rows;
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::{
-    access::{Access, AccessAudit, Right},
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     entity::{
         AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryClass,
@@ -17,8 +15,12 @@ use overkeep::testing::{
         ServicePolicy, TypedLookup, builtin, history::Who,
     },
     error::{Error, Result},
-    store::{OpenStore, Retention, Store, Tx},
 };
+use policy::{
+    access::{Access, AccessAudit, Right},
+    change::KINDS,
+};
+use store::{OpenStore, Retention, Store, Tx};
 
 use redb::{Database, TableDefinition};
 

@@ -156,7 +156,7 @@ fn names_are_escaped_for_terminals() {
         .expect(201);
     let (identity, service) = (name.to_owned(), name.to_owned());
     let explain = Command::Explain {
-        right: overkeep::testing::access::Right::Dial,
+        right: policy::access::Right::Dial,
         identity,
         service,
         json: false,

@@ -5,13 +5,12 @@ mod owners;
 
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
+use model::{clock::Clock, config::Config};
 use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
-    clock::Clock,
-    config::Config,
     controller,
-    store::Progress,
 };
+use store::Progress;
 
 use tempfile::TempDir;
 

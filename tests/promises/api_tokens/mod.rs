@@ -5,7 +5,7 @@ mod scopes;
 
 use std::time::Duration;
 
-use overkeep::testing::http::{Permission, Row};
+use rest::{Permission, Row};
 
 use serde_json::{Value as Json, json};
 

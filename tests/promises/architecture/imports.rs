@@ -329,10 +329,13 @@ impl Imports {
         let mut found = BTreeSet::new();
         for (module, source) in &self.source {
             let imported = source.imports.iter().map(|import| &import.path);
+            // An imported name hides a crate of the same name.
+            let is_imported =
+                |name: &String| source.imports.iter().any(|import| import.name == *name);
             let in_code = source
                 .paths
                 .iter()
-                .filter(|path| path.len() > 1 && !self.names[module].contains_key(&path[0]));
+                .filter(|path| path.len() > 1 && !is_imported(&path[0]));
             found.extend(
                 imported
                     .chain(in_code)

@@ -12,14 +12,14 @@ use std::{
     sync::LazyLock,
 };
 
-use overkeep::testing::{
-    change::KINDS,
+use maintenance::{offline::OfflineError, restore};
+use model::{
     clock::{Clock, Timestamp},
     config::Config,
-    controller::{self, Controller, NotStarted},
-    maintenance::{offline::OfflineError, restore},
-    store::Progress,
 };
+use overkeep::testing::controller::{self, Controller, NotStarted};
+use policy::change::KINDS;
+use store::Progress;
 
 use redb::{Database, TableDefinition};
 

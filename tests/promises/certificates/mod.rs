@@ -18,18 +18,20 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{
-    admin_socket::{Command, socket},
-    change::{
-        Administrator, Certificates, ChangeContext, Changes, KINDS, NewFile, PasswordRules,
-        SealedKeys, enrollment, first_start,
-    },
+use model::{
     clock::Clock,
     config::{Config, Span},
-    controller::{self, Controller},
     entity::{AmountLimit, Enrollment, Identity, Record, Tags, enrollment::Method},
-    store::Progress,
 };
+use overkeep::testing::{
+    admin_socket::{Command, socket},
+    controller::{self, Controller},
+};
+use policy::change::{
+    Administrator, Certificates, ChangeContext, Changes, KINDS, NewFile, PasswordRules, SealedKeys,
+    enrollment, first_start,
+};
+use store::Progress;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyPair,

@@ -14,8 +14,8 @@ use std::{
 use overkeep::testing::{
     admin_socket::{request, socket},
     cli::api,
-    http::{Interfaces, LocalPart, LocalRequest},
 };
+use rest::{Interfaces, LocalPart, LocalRequest};
 
 use serde_json::{Value as Json, json};
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 use figment::Figment;
 use figment::providers::{Format as _, Toml};
 use figment::value::Value;
+use model::config::{Address, Config, Format, Log, Span};
 use overkeep::testing::cli::{self, CommandError, run};
-use overkeep::testing::config::{Address, Config, Format, Log, Span};
 use overkeep::testing::logging;
 use tempfile::TempDir;
 

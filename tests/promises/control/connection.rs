@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::json;
 use wire::{
     control::{content, key},

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use prost::Message;
 use serde_json::{Value as Json, json};
 use wire::{

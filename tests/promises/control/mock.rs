@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use prost::Message;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::{Value as Json, json};

@@ -1,14 +1,12 @@
 //! The tokens of sessions, and the public keys with which routers verify them.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use overkeep::testing::{
-    entity::{FilterNames, Session},
-    store::{Candidates, ListPlan, Scope},
-};
+use model::entity::{FilterNames, Session};
 use pki::{KeyKind, PublicKey as Verifying, jwt::Verifier};
 use prost::Message;
 use query::{Query, Window};
 use serde_json::{Value as Json, json};
+use store::{Candidates, ListPlan, Scope};
 use wire::{
     control::{
         content, edge,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 use prost::Message;
 use wire::{
     control::{content, edge},

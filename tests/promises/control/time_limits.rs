@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::{
+use model::{
     clock::Clock,
     config::{Config, Span},
 };

@@ -1,7 +1,7 @@
 //! Circuits over the built-in router and over remote ones at the same time: what holds for both
 //! together.
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use prost::Message;
 use serde_json::json;
 use wire::{

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use overkeep::testing::{
-    change::KINDS,
-    entity::{ConfigType, Entity, Id, Identity, Record, Service},
+use model::{
+    entity::{ConfigType, Entity, Id, Identity, Lookup, Record, Service, builtin},
     error::Result,
-    store::{OpenError, OpenStore, Options, Read, Store, encode},
 };
+use policy::change::KINDS;
 use serde_json::json;
+use store::{OpenError, OpenStore, Options, Read, Store, encode};
 
 use crate::{
     harness::stores,
@@ -37,10 +37,10 @@ pub(super) fn read_all(store: &Store, into: &mut Found) -> Result<()> {
 /// Fills a store with some hundred records.
 pub(super) fn fill(store: &Store) -> Found {
     let wrote = store.write_blocking(|tx| {
-        tx.insert(overkeep::testing::entity::builtin::auth_policy(overkeep::testing::entity::Lookup::now(tx)))?;
+        tx.insert(builtin::auth_policy(Lookup::now(tx)))?;
         tx.set_setting("keys", Some(&[7; 20_000]))?;
         for n in 0..100 {
-            let (id, now) = (format!("{n:03}"), overkeep::testing::entity::Lookup::now(tx));
+            let (id, now) = (format!("{n:03}"), Lookup::now(tx));
             let identity = json!({ "name": format!("identity {n}"), "type": "Default", "isAdmin": false, "authPolicyId": "default",
                 "roleAttributes": [format!("role {}", n % 9)] });
             tx.insert::<Identity>(Record::new(Id::from_text(id.as_str()), now, serde_json::from_value(identity).unwrap()))?;

@@ -7,7 +7,7 @@ mod log_in;
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 

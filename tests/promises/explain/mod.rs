@@ -7,14 +7,16 @@ mod sessions;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use overkeep::testing::{
-    access::Right,
-    admin_socket::{Command, Outcome, socket},
+use model::{
     clock::Clock,
     config::{Config, Span},
-    controller,
-    store::Progress,
 };
+use overkeep::testing::{
+    admin_socket::{Command, Outcome, socket},
+    controller,
+};
+use policy::access::Right;
+use store::Progress;
 
 use serde_json::{Value as Json, json};
 

@@ -17,11 +17,11 @@ use figment::{
     providers::{Format, Serialized, Toml},
 };
 
-use overkeep::testing::{
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, PasswordConfig, Span},
-    controller,
 };
+use overkeep::testing::controller;
 
 use serde_json::{Value as Json, json};
 

@@ -23,17 +23,17 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use overkeep::testing::{
-    change::KINDS,
+use maintenance::{offline, restore, snapshot_proof};
+use model::{
     clock::{Clock, Timestamp},
     config::Config,
-    controller,
-    maintenance::{offline, restore, snapshot_proof},
-    store::{Progress, Unreadable},
 };
+use overkeep::testing::controller;
+use policy::change::KINDS;
 use redb::{
     Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle,
 };
+use store::{Progress, Unreadable};
 
 use crate::{
     backup::DataFile,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use overkeep::testing::http::{Interface, Interfaces, RouteMatch, normal_path};
+use rest::{Interface, Interfaces, RouteMatch, normal_path};
 use serde_json::{Value as Json, json};
 
 use super::{answer::Answer, caller::Base};

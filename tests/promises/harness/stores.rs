@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use overkeep::testing::store::{KindEntry, OpenError, OpenStore, Options, Store};
 use redb::{StorageBackend, backends::InMemoryBackend};
+use store::{KindEntry, OpenError, OpenStore, Options, Store};
 
 /// How a store for a test is opened.
 pub struct Stores {

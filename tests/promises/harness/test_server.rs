@@ -8,11 +8,8 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use overkeep::testing::{
-    clock::Clock,
-    config::Config,
-    controller::{self, Controller},
-};
+use model::{clock::Clock, config::Config};
+use overkeep::testing::controller::{self, Controller};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -176,7 +173,7 @@ impl TestServer {
     }
 
     /// The built-in edge router.
-    pub fn router(&self) -> &overkeep::testing::built_in_router::Router {
+    pub fn router(&self) -> &fabric::built_in_router::Router {
         self.controller.router()
     }
 

@@ -14,10 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    config::{Format, Log},
-    logging,
-};
+use model::config::{Format, Log};
+use overkeep::testing::logging;
 
 use rcgen::{CertificateParams, KeyPair};
 

@@ -8,14 +8,16 @@ use std::{path::Path, time::Duration};
 
 use lz4_flex::block::decompress_with_dict;
 
-use overkeep::testing::{
-    admin_socket::{Command, Outcome, socket},
-    cli::{self, CommandError},
+use model::{
     clock::{Clock, Timestamp},
     entity::{Action, Author, HistoryClass, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
-    store::{HistoryAnchor, Options, Progress, Retention, Store},
 };
+use overkeep::testing::{
+    admin_socket::{Command, Outcome, socket},
+    cli::{self, CommandError},
+};
+use store::{HistoryAnchor, Options, Progress, Retention, Store};
 
 use redb::{Database, ReadableTable, TableDefinition};
 

@@ -191,7 +191,7 @@ fn refusal_flood_costs_few_rows() {
     server.clock.advance(Duration::from_secs(61));
     wrong("carol");
     let directory = server.closed();
-    let store = stores::of(overkeep::testing::change::KINDS).start(&directory.path().join("data"));
+    let store = stores::of(policy::change::KINDS).start(&directory.path().join("data"));
     let refusals: Vec<HistoryRow> = rows(&store)
         .into_iter()
         .filter(|row| row.action == Action::Refusal)

@@ -6,18 +6,17 @@ mod classes;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use model::entity::HistoryWords;
-use overkeep::testing::{
-    admin_socket::{Command, Outcome, socket},
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
     entity::{
-        Action, ApiSession, Author, HistoryClass, HistoryRow, Id, Identity, Record, Service,
-        builtin,
+        Action, ApiSession, Author, HistoryClass, HistoryRow, HistoryWords, Id, Identity, Record,
+        Service, builtin,
     },
-    store::{HistoryAnchor, Options, Progress, Retention, Store, Tx},
 };
+use overkeep::testing::admin_socket::{Command, Outcome, socket};
+use policy::change::KINDS;
+use store::{HistoryAnchor, Options, Progress, Retention, Store, Tx};
 
 use proptest::prelude::*;
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
+use model::{
     clock::Clock,
     config::{Config, Span},
 };

@@ -15,19 +15,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    change::SealedKeys,
+use maintenance::{Maintenance, Work};
+use model::{
     clock::{Clock, Timestamp},
     entity::{
         Action, Entity, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
     },
     error::{Error, Refusal, Result},
-    maintenance::{Maintenance, Work},
-    store::{IndexCode, KindEntry, Progress, Report, Store, Unreadable, encode, index_code},
 };
+use policy::change::SealedKeys;
 use query::Type;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
+use store::{IndexCode, KindEntry, Progress, Report, Store, Unreadable, encode, index_code};
 use tempfile::TempDir;
 
 use crate::harness::stores;

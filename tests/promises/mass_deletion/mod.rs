@@ -13,20 +13,19 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{
-    authentication::Sessions,
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     config::{self, Config, Span},
-    controller::{self, Controller},
     entity::{
         AnyRecord, ApiSession, Ca, Entity, Epoch, Id, Identity, Kind, Lookup, PolicyType, Record,
         RouterInfo, Service, Session, SessionCertificate, TypedLookup, api_session::State, builtin,
     },
     error::Result,
-    store::{
-        Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode,
-    },
+};
+use overkeep::testing::controller::{self, Controller};
+use policy::{authentication::Sessions, change::KINDS};
+use store::{
+    Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode,
 };
 
 use serde_json::json;

@@ -13,15 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    admin_socket::socket,
-    change::{KINDS, SealedKeys},
+use maintenance::{Maintenance, Schedule};
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
-    controller,
-    maintenance::{Maintenance, Schedule, overdue},
-    store::Progress,
 };
+use overkeep::testing::{admin_socket::socket, controller};
+use policy::{
+    change::{KINDS, SealedKeys},
+    expiring::overdue,
+};
+use store::Progress;
 
 use rustix::process::{Pid, Signal, kill_process};
 

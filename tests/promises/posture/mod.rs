@@ -10,9 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    access::Access,
-    change::KINDS,
+use model::{
     clock::{CalendarTime, Clock, Timestamp},
     config::Config,
     entity::{
@@ -20,12 +18,16 @@ use overkeep::testing::{
         Record, Service, ServicePolicy, Session, TypedLookup, builtin,
     },
     error::{Error, Result},
+};
+use policy::{
+    access::Access,
+    change::KINDS,
     posture::{
         Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger,
         evaluation::{Verdict, evaluate},
     },
-    store::{Store, Tx},
 };
+use store::{Store, Tx};
 
 use proptest::prelude::*;
 

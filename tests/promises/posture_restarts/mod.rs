@@ -6,12 +6,12 @@ mod stored;
 
 use std::{fs, path::Path, time::Duration};
 
-use overkeep::testing::{
+use maintenance::{offline, restore};
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
-    maintenance::{offline, restore},
-    store::Progress,
 };
+use store::Progress;
 
 use serde_json::{Value as Json, json};
 

@@ -3,15 +3,15 @@
 use std::sync::mpsc::channel;
 
 use futures_util::future::join_all;
-use overkeep::testing::{
+use model::{
     entity::{
         Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup, Record,
         Service, ServicePolicy, TypedLookup, builtin,
     },
     error::{Error, Result},
-    store::{Store, Tx},
 };
 use serde_json::{Value as Json, json};
+use store::{Store, Tx};
 
 use super::NAMES;
 use crate::simulated_disk::Rng;

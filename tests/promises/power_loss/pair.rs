@@ -7,17 +7,19 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{
-    access::{Access, Right},
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     entity::{
         AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Service,
         ServicePolicy,
     },
     error::{Error, Result},
-    store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };
+use policy::{
+    access::{Access, Right},
+    change::KINDS,
+};
+use store::{OpenError, OpenStore, Options, Progress, Read, Store, encode};
 
 use super::{
     NAMES,

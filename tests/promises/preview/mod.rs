@@ -8,15 +8,17 @@ use std::{
     collections::BTreeSet,
 };
 
-use overkeep::testing::{
-    access::{Access, PolicyEntityKind},
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
     error::Error,
-    http::Permission,
-    store::{Event, Store},
 };
+use policy::{
+    access::{Access, PolicyEntityKind},
+    change::KINDS,
+};
+use rest::Permission;
+use store::{Event, Store};
 
 use serde_json::{Value as Json, json};
 

@@ -10,7 +10,8 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use overkeep::testing::{change::KINDS, http::Row};
+use policy::change::KINDS;
+use rest::Row;
 
 use serde_json::{Map, Value as Json, json};
 

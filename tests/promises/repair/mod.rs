@@ -12,11 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
-    change::{KINDS, SealedKeys},
+use maintenance::{Maintenance, Scrub, Work};
+use model::{
     clock::{Clock, Timestamp},
     config::Config,
-    controller,
     entity::{
         ApiSession, ApiToken, AuthPolicy, Authenticator, Ca, Config as ServiceConfig, ConfigType,
         Controller, Credential, EdgeRouter, EdgeRouterPolicy, EndpointReport, Enrollment, Entity,
@@ -24,16 +23,17 @@ use overkeep::testing::{
         ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Terminator,
         TransitRouter,
     },
-    maintenance::{Maintenance, Scrub, Work},
-    store::{
-        DeleteRule, KindEntry, Options, Progress, Report, Store, Tx, Unreadable, decode, encode,
-        index_code,
-    },
 };
+use overkeep::testing::controller;
 use pki::{AlternativeNames, Certificate, Material};
+use policy::change::{KINDS, SealedKeys};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::{Value as Json, json};
+use store::{
+    DeleteRule, KindEntry, Options, Progress, Report, Store, Tx, Unreadable, decode, encode,
+    index_code,
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -73,12 +73,7 @@ fn configuration(directory: &TempDir) -> Config {
     config
 }
 
-fn put<E: Entity>(
-    tx: &Tx<'_>,
-    id: &str,
-    spec: Json,
-    state: Json,
-) -> overkeep::testing::error::Result<()> {
+fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: Json, state: Json) -> model::error::Result<()> {
     let mut record = Record::<E>::new(
         Id::from_text(id),
         Timestamp::from_millis(1_000),
@@ -90,7 +85,7 @@ fn put<E: Entity>(
     tx.insert(record)
 }
 
-fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
+fn fill(tx: &Tx<'_>) -> model::error::Result<()> {
     let issued = |name: &str| {
         let pem = Authority::new(name).pem();
         (Certificate::first(&pem).unwrap().fingerprint(), pem)
@@ -134,7 +129,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
     let overrides = json!([{ "service": "a-service", "config": "a-config" }]);
     put::<Identity>(tx, "an-identity", identity, Json::Null)?;
     let mut identity =
-        overkeep::testing::entity::TypedLookup::get(tx, &Id::<Identity>::from_text("an-identity"))?;
+        model::entity::TypedLookup::get(tx, &Id::<Identity>::from_text("an-identity"))?;
     identity.state.service_configs = serde_json::from_value(overrides).unwrap();
     tx.put(identity)?;
     put::<ApiToken>(
@@ -156,7 +151,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
 
 type Issued<'i> = &'i dyn Fn(&str) -> (String, String);
 
-fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error::Result<()> {
+fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> model::error::Result<()> {
     let state = || {
         let ((fingerprint, pem), (next, next_pem)) = (issued("router"), issued("next"));
         json!({ "isVerified": true, "fingerprint": fingerprint, "certPem": pem, "unverifiedFingerprint": next, "unverifiedCertPem": next_pem })
@@ -199,7 +194,7 @@ fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error::Re
     put::<Controller>(tx, "a-controller", controller, Json::Null)
 }
 
-fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error::Result<()> {
+fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> model::error::Result<()> {
     let (fingerprint, pem) = issued("partner");
     let ca = json!({
         "name": "partner", "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": []

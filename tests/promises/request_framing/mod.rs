@@ -6,7 +6,7 @@ mod heads;
 
 use std::time::Duration;
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 
 use serde_json::json;
 

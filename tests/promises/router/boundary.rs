@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

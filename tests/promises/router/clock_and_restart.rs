@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 
 use super::{
     revocation_load::{MANY, dial},

@@ -1,6 +1,6 @@
 //! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
-use overkeep::testing::built_in_router::{ChannelPeer, TrafficInfo};
+use fabric::{built_in_router::TrafficInfo, network::ChannelPeer};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use wire::frame::Builder;

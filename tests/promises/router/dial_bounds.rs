@@ -1,7 +1,7 @@
 //! Dials are bounded in bytes: neither a host that does not read nor a client that dials without
 //! end takes memory or channels from others.
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use wire::frame::{Builder, content};
 
 use super::{

@@ -1,9 +1,7 @@
 //! Explain names the hosts of a service on the built-in router, or what is missing.
 
-use overkeep::testing::{
-    access::Right,
-    admin_socket::{Command, socket},
-};
+use overkeep::testing::admin_socket::{Command, socket};
+use policy::access::Right;
 use serde_json::Value as Json;
 
 use super::{

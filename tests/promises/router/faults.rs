@@ -2,7 +2,7 @@
 //! remains.
 
 use bytes::BytesMut;
-use overkeep::testing::built_in_router::ChannelPeer;
+use fabric::network::ChannelPeer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::frame::{Builder, Frame, content, key as common};

@@ -1,6 +1,6 @@
 //! How a channel is opened, who may open one, and what keeps it open.
 
-use overkeep::testing::built_in_router::ChannelPeer;
+use fabric::network::ChannelPeer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::frame::{Builder, Frame, content, key as common};
@@ -326,7 +326,7 @@ fn records_show_connected_identities() {
 #[test]
 fn channels_keep_sessions_alive() {
     let server = TestServer::with(
-        overkeep::testing::clock::Clock::manual(overkeep::testing::clock::Clock::system().now()),
+        model::clock::Clock::manual(model::clock::Clock::system().now()),
         |config| config.router.enabled = true,
     )
     .unverified();

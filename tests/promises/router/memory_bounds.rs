@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::json;
 use wire::frame::{Builder, content};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use serde_json::{Value as Json, json};
 
 use super::{

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::built_in_router::ChannelPeer;
+use fabric::network::ChannelPeer;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
 use tokio::{

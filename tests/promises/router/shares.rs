@@ -1,6 +1,6 @@
 //! One identity cannot use up the channels and circuits that all identities share.
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 
 use super::{
     scene::{Member, Scene, run, soon},

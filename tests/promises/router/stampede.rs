@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::sleep,

@@ -16,12 +16,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use overkeep::testing::{
-    authentication::{
-        Attempt, Codes, Tokens,
-        codes::{AcceptedCode, recent},
-    },
-    change::KINDS,
+use model::{
     clock::Timestamp,
     config::{self, Config, Span},
     entity::{
@@ -30,8 +25,15 @@ use overkeep::testing::{
         mfa::{CodePurpose, UsedCode},
     },
     error::{Error, Refusal, Result},
-    store::Store,
 };
+use policy::{
+    authentication::{
+        Attempt, Codes, Tokens,
+        codes::{AcceptedCode, recent},
+    },
+    change::KINDS,
+};
+use store::Store;
 
 use serde_json::{Value as Json, json};
 

@@ -349,7 +349,7 @@ fn ends_are_given_as_durations() {
         .to_owned();
     let day = |days: u64| {
         let at = SystemTime::now() + Duration::from_secs(days * 86_400);
-        let at = overkeep::testing::clock::Timestamp::from(at).to_string();
+        let at = model::clock::Timestamp::from(at).to_string();
         at.get(..10).unwrap().to_owned()
     };
     assert!(

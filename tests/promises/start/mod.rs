@@ -18,7 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{clock::Clock, config::Config, controller};
+use model::{clock::Clock, config::Config};
+use overkeep::testing::controller;
 
 use serde_json::{Value, json};
 

@@ -20,17 +20,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{
+use model::{
     clock::{Clock, Timestamp},
     entity::{
         Entity, Field, FilterNames, HistoryClass, HistoryRow, Id, Kind, Lookup, OnDelete, Record,
         Reference, Roles, SpecEncoding, Stateful, Stored, TypedLookup,
     },
     error::{Error, Result},
-    store::{
-        Cache, Candidates, DependencyRecorder, Event, KindEntry, ListPlan, NEWEST, OpenError,
-        Options, Phase, Progress, Read, Report, Scope, Store, Tx, decode, encode,
-    },
 };
 use proptest::{collection::vec, prelude::*};
 use query::{FilterTarget, Query, Sort, Type, Value, Window, compare};
@@ -38,6 +34,10 @@ use redb::{
     Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend,
 };
 use serde::{Deserialize, Serialize};
+use store::{
+    Cache, Candidates, DependencyRecorder, Event, KindEntry, ListPlan, NEWEST, OpenError, Options,
+    Phase, Progress, Read, Report, Scope, Store, Tx, decode, encode,
+};
 use tempfile::TempDir;
 
 use crate::{

@@ -211,7 +211,7 @@ proptest! {
         let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
         let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(listed.map(str::to_owned).to_vec()), _ => Scope::Having { field: "roles", value: "y".into() } };
         store.read(|tx| {
-            let seen = |record| overkeep::testing::entity::RecordTarget { record, lookup: tx };
+            let seen = |record| model::entity::RecordTarget { record, lookup: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
             naive.sort_by(|a, b| order::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();

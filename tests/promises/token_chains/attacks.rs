@@ -141,7 +141,7 @@ fn escalations_are_documented_as_tried() {
         .filter(|line| line.starts_with("| `"))
         .map(str::to_owned)
         .collect();
-    let row = |one: &overkeep::testing::entity::Escalation| {
+    let row = |one: &model::entity::Escalation| {
         let actions = one
             .actions
             .iter()

@@ -8,11 +8,8 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use overkeep::testing::{
-    clock::Clock,
-    entity::ESCALATIONS,
-    http::{Permission, Row},
-};
+use model::{clock::Clock, entity::ESCALATIONS};
+use rest::{Permission, Row};
 
 use serde_json::{Value as Json, json};
 

@@ -4,11 +4,11 @@
 mod accepted;
 mod refused;
 
-use overkeep::testing::{
-    change::KINDS,
+use model::{
     clock::Timestamp,
     entity::{Id, PostureCheck, Record},
 };
+use policy::change::KINDS;
 
 use serde_json::{Value as Json, json};
 

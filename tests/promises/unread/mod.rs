@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -17,21 +17,20 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use overkeep::testing::{
-    change::{KINDS, SealedKeys},
+use maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof};
+use model::{
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
-    controller::{self, Controller},
     entity::{ApiSession, ConfigType, Document, HistoryClass, Id, Identity, Record, builtin},
-    maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
-    store::{
-        HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside,
-        index_code,
-    },
 };
+use overkeep::testing::controller::{self, Controller};
 use pki::Passphrase;
+use policy::change::{KINDS, SealedKeys};
 use redb::{Database, ReadableTable, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde_json::json;
+use store::{
+    HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code,
+};
 use tempfile::TempDir;
 
 use crate::{

@@ -4,14 +4,14 @@
 mod requests;
 mod values;
 
-use overkeep::testing::{
-    change::KINDS,
+use model::{
     clock::{Clock, Timestamp},
     config::Config,
-    controller,
     entity::{ExternalJwtSigner, Id, PostureCheck, Record},
-    store::{decode, encode},
 };
+use overkeep::testing::controller;
+use policy::change::KINDS;
+use store::{decode, encode};
 
 use serde_json::{Value as Json, json};
 

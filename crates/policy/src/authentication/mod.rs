@@ -1,7 +1,7 @@
 //! Authentication: credentials become API sessions, and session tokens become callers.
 //!
 //! Not here: how a credential is created (`enrollment/`), what a caller may do
-//! (`http/permission.rs`, `access/`). Start reading at [`Caller`], then [`login`]. Invariant: a
+//! (`rest/src/permission.rs`, `access/`). Start reading at [`Caller`], then [`login`]. Invariant: a
 //! rejected login does not say why.
 //!
 //! Partly authenticated callers have outstanding [`AuthQuery`]s. One-time codes answer them once

@@ -1,18 +1,18 @@
 //! The end of API sessions: log-out, and sessions that are idle for too long. Both delete the
 //! record. An idle session is rejected before its record is deleted (`sessions.rs`).
 //!
-//! Other ends: an administrator deletes a session like any other record (`http/crud.rs`); a session
-//! ends with its identity, authenticator or CA by references (`entity/kinds/api_session.rs`), when
-//! its identity is disabled (`change/identity.rs`), when a password is set
-//! (`change/authenticator.rs`), and when the external signer that opened it is disabled or deleted
-//! (`change/external_jwt_signer.rs`).
+//! Other ends: an administrator deletes a session like any other record (`rest/src/crud.rs`); a
+//! session ends with its identity, authenticator or CA by references
+//! (`entity/kinds/api_session.rs`), when its identity is disabled (`change/identity.rs`), when a
+//! password is set (`change/authenticator.rs`), and when the external signer that opened it is
+//! disabled or deleted (`change/external_jwt_signer.rs`).
 //!
 //! A service session ends with its API session, when its owner or an administrator deletes it
-//! (`DELETE /sessions/{id}`, `http/api/common/session.rs`), and when its right is lost
+//! (`DELETE /sessions/{id}`, `rest/src/api/common/session.rs`), and when its right is lost
 //! (`posture/session_review.rs`).
 //!
 //! After the commit, the entry in memory is removed (`sessions.rs`), channels and circuits without
-//! a right are ended (`fabric/review.rs`), and the connected routers are told which sessions ended
+//! a right are ended (`network/review.rs`), and the connected routers are told which sessions ended
 //! (`ApiSessionRemoved` and `SessionsRemoved` in `control_channel/sync.rs`), so that they close the
 //! channels of SDKs.
 

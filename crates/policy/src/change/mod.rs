@@ -1,7 +1,7 @@
 //! All writes of records: create, edit and delete for any kind, and their further effects.
 //!
-//! Not here: who the caller is and what it may do (`http/`), and storage (`store`). Start at
-//! [`Change`]. The rules of a kind are its [`Lifecycle`], in the file of its name;
+//! Not here: who the caller is and what it may do (the crate `rest`), and storage (`store`). Start
+//! at [`Change`]. The rules of a kind are its [`Lifecycle`], in the file of its name;
 //! `entity/kinds/mod.rs` marks the kinds without rules. Invariant: a record that breaks a rule of
 //! its kind is never stored, and all effects of a change are in the same transaction.
 

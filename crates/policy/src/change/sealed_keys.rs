@@ -4,7 +4,7 @@
 //! The secrets are its private keys and the key that seals secrets in records; all of them are
 //! stored and read here. Not here: their content (`certificates.rs`, `first_start.rs`). Start at
 //! [`SealedKeys`]. Invariant: a file in which secrets are sealed never contained one in plain; so
-//! setting or changing the passphrase writes a new file (`maintenance/offline.rs`).
+//! setting or changing the passphrase writes a new file (`maintenance/src/offline.rs`).
 
 use std::sync::Arc;
 

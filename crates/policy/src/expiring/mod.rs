@@ -2,9 +2,9 @@
 //! snapshot that is overdue.
 //!
 //! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals), the deletion
-//! of what has expired (`jobs.rs`) and the schedule of snapshots (`maintenance/schedule.rs`), which
-//! shares the names of its files ([`snapshot_files`]). Start with [`expiring`]. Invariant: it only
-//! reads.
+//! of what has expired (`jobs.rs`) and the schedule of snapshots (`maintenance/src/schedule.rs`),
+//! which shares the names of its files ([`snapshot_files`]). Start with [`expiring`]. Invariant: it
+//! only reads.
 
 pub mod snapshot_files;
 

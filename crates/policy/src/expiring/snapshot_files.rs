@@ -1,5 +1,5 @@
 //! The files of scheduled snapshots: their names, the newest, and whether one is overdue. What
-//! makes and removes them (`maintenance/schedule.rs`) is not here.
+//! makes and removes them (`maintenance/src/schedule.rs`) is not here.
 
 use std::{
     fs, io,

@@ -3,7 +3,7 @@
 mod ends;
 mod others;
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 
 use prost::Message;
 

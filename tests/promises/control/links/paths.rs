@@ -251,7 +251,7 @@ fn precedence_and_cost_choose_router() {
             };
             Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec())
         };
-        use fabric::TerminatorPrecedence::{Default as Usual, Failed, Required};
+        use self::fabric::TerminatorPrecedence::{Default as Usual, Failed, Required};
         // The cost of the unmeasured link is 130,001.
         for (here, there, is_far) in [
             ((0, Usual), (0, Usual), false),

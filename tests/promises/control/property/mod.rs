@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 use prost::Message;
 use serde_json::{Value as Json, json};
 use wire::{

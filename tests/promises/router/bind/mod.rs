@@ -5,7 +5,7 @@ mod terminators;
 
 use std::time::{Duration, Instant};
 
-use overkeep::testing::clock::Clock;
+use model::clock::Clock;
 
 use serde_json::json;
 

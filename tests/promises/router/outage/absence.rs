@@ -103,7 +103,7 @@ fn comings_and_goings_are_grouped() {
 #[test]
 fn absence_outlives_a_restart() {
     let clock = Clock::manual(Clock::system().now());
-    let enable = |config: &mut overkeep::testing::config::Config| config.router.enabled = true;
+    let enable = |config: &mut model::config::Config| config.router.enabled = true;
     let server = TestServer::with(clock.clone(), enable);
     let gone = Scene::on(server, false);
     let later = |server: &TestServer, seconds| {

@@ -79,7 +79,7 @@ fn hosts_that_leave_are_told() {
     assert!(soon(|| state(server, service) == "unhosted"));
     let lost = hosting(server, service);
     let since = lost["since"].as_str().unwrap();
-    let at: overkeep::testing::clock::Timestamp = since.parse().unwrap();
+    let at: model::clock::Timestamp = since.parse().unwrap();
     assert!(
         at.millis() >= before.millis() && at.millis() <= server.clock.now().millis(),
         "{lost:#}"

@@ -5,11 +5,9 @@ mod hosts;
 
 use std::time::Duration;
 
-use overkeep::testing::{
-    access::Right,
-    admin_socket::{Command, socket},
-    clock::Clock,
-};
+use model::clock::Clock;
+use overkeep::testing::admin_socket::{Command, socket};
+use policy::access::Right;
 
 use serde_json::{Value as Json, json};
 

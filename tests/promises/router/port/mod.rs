@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 
 use rustls::{
     SignatureScheme, client::ResolvesClientCert, pki_types::ServerName, sign::CertifiedKey,

@@ -183,7 +183,7 @@ fn certificates_of_any_authority_are_requested() {
 
 #[test]
 fn router_port_serves_no_rest() {
-    let listen = |config: &mut overkeep::testing::config::Config| {
+    let listen = |config: &mut model::config::Config| {
         config.router.enabled = true;
         config.router.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     };

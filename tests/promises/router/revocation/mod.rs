@@ -5,7 +5,7 @@ mod others;
 
 use std::time::Duration;
 
-use overkeep::testing::{clock::Clock, config::Span};
+use model::{clock::Clock, config::Span};
 
 use serde_json::json;
 
