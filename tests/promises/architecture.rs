@@ -6,13 +6,19 @@
 //! that are wrong.
 
 mod imports;
+mod picture_and_tables;
 mod public_items;
+mod source_files;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
+
+pub use source_files::below;
+
+use source_files::{code, inside, module, modules_named, source_folders, sources, word};
 
 /// Layers of modules, lowest first. Modules in one layer may use each other if there is no cycle.
 type Layers = [&'static [&'static str]];
@@ -86,122 +92,6 @@ fn layer(module: &str, layers: &Layers) -> usize {
         .iter()
         .position(|modules| modules.contains(&module))
         .unwrap_or_else(|| panic!("the module `{module}` is in no layer: add it here"))
-}
-
-/// The folders of sources: of the root package, and of each crate.
-pub fn source_folders() -> Vec<String> {
-    let mut folders: Vec<String> = crates()
-        .iter()
-        .map(|name| format!("crates/{name}/src"))
-        .collect();
-    folders.insert(0, ROOT.to_owned());
-    folders
-}
-
-/// The names of the crates of the workspace, which are those of their folders.
-fn crates() -> Vec<String> {
-    let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")).unwrap();
-    let mut names: Vec<String> = folders
-        .map(|folder| folder.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
-
-/// Every source file of the workspace with its text.
-fn sources() -> Vec<(PathBuf, String)> {
-    let folders = source_folders();
-    folders.iter().flat_map(|folder| below(folder)).collect()
-}
-
-/// Every Rust file below a folder of the project with its text.
-pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut open, mut found) = (vec![project.join(folder)], Vec::new());
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            if entry.is_dir() {
-                open.push(entry);
-            } else if entry.extension().is_some_and(|ending| ending == "rs") {
-                let text = fs::read_to_string(&entry).unwrap();
-                found.push((entry.strip_prefix(project).unwrap().to_owned(), text));
-            }
-        }
-    }
-    found
-}
-
-/// The module of a file below a folder of sources: its top folder, or its own name at the top. The
-/// roots of a package and the façade for tests belong to none.
-fn module(folder: &str, file: &Path) -> Option<String> {
-    let first = file.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
-    let name = first.strip_suffix(".rs").unwrap_or(first);
-    (!["lib", "main", "testing"].contains(&name)).then(|| name.to_owned())
-}
-
-/// The files below a folder, with their paths from there.
-fn inside(folder: &str, sources: &Sources) -> Vec<(PathBuf, String)> {
-    let inside = sources.iter().filter_map(|(file, text)| {
-        let file = file.strip_prefix(folder).ok()?;
-        Some((file.to_owned(), text.clone()))
-    });
-    inside.collect()
-}
-
-/// Code without comments and without the unit tests at its end.
-fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
-    text.lines()
-        .map(|line| line.split("//").next().unwrap())
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// The names that follow `crate::`, in paths and in `use crate::{a, b::{c, d}}`.
-fn modules_named(code: &str) -> BTreeSet<String> {
-    let mut named = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        match rest.strip_prefix('{') {
-            Some(group) => named.extend(heads(group)),
-            None => named.extend(word(rest)),
-        }
-    }
-    named
-}
-
-/// The first name of each part of a group, up to its closing brace.
-fn heads(group: &str) -> Vec<String> {
-    let (mut depth, mut start, mut found) = (0_usize, true, Vec::new());
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => start = true,
-            c if start && !c.is_whitespace() => {
-                found.extend(word(&group[at..]));
-                start = false;
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn word(text: &str) -> Option<String> {
-    let end = text
-        .find(|c: char| !c.is_alphanumeric() && c != '_')
-        .unwrap_or(text.len());
-    text[..end]
-        .starts_with(|c: char| c.is_ascii_lowercase())
-        .then(|| text[..end].to_owned())
 }
 
 /// Which module of a package uses which, with a file that does.
@@ -522,152 +412,6 @@ fn each_claim_finds_its_fault() {
         assert!(
             found.iter().any(|found| found.contains(fault)),
             "{file}: {found:#?} does not contain {fault}"
-        );
-    }
-}
-
-#[test]
-fn imports_of_modules_are_read() {
-    let code = code(
-        "use crate::{\n    access::{self, Access},\n    entity::{Id, service::{A, B}}, error::Result,\n};\n// crate::cli\nuse crate::store::Tx;\nfn f() -> crate::pki::Key { $crate::no(); crate::Thing }\n#[cfg(test)]\nmod tests { use crate::http; }",
-    );
-    assert_eq!(
-        modules_named(&code).into_iter().collect::<Vec<_>>(),
-        ["access", "entity", "error", "pki", "store"]
-    );
-}
-
-/// Modules that `from` reaches over at least one other module.
-fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
-    let mut open: Vec<&String> = uses
-        .get(from)
-        .into_iter()
-        .flatten()
-        .flat_map(|next| uses.get(next).into_iter().flatten())
-        .collect();
-    let mut found = BTreeSet::new();
-    while let Some(module) = open.pop() {
-        if found.insert(module.clone()) {
-            open.extend(uses.get(module).into_iter().flatten());
-        }
-    }
-    found
-}
-
-/// Which crate each module of the root package and each crate names.
-fn crates_used(sources: &Sources) -> Vec<(String, BTreeSet<String>)> {
-    let known = crates();
-    let mut files: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
-    for (file, text) in sources {
-        if let Some(module) = module(ROOT, file) {
-            let path = file.strip_prefix(ROOT).unwrap().to_owned();
-            files.entry(module).or_default().push((path, text.clone()));
-        }
-    }
-    files.extend(known.iter().map(|name| {
-        let folder = format!("crates/{name}/src");
-        (name.clone(), inside(&folder, sources))
-    }));
-    let used = files.into_iter().map(|(from, files)| {
-        let mut used = imports::Imports::of(&files).crates(&known);
-        // A module of the same name, which a test imports with all others.
-        used.remove(&from);
-        (from, used)
-    });
-    used.collect()
-}
-
-/// The modules by layer, the crates, and what each uses, as Mermaid. Arrows that follow from others
-/// are left out.
-fn picture() -> String {
-    let sources = sources();
-    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (from, to) in arrows(ROOT, &sources).into_keys() {
-        uses.entry(from).or_default().insert(to);
-    }
-    for (from, crates) in crates_used(&sources) {
-        uses.entry(from).or_default().extend(crates);
-    }
-    let mut lines = vec!["```mermaid".to_owned(), "flowchart TB".to_owned()];
-    for (number, modules) in LAYERS.iter().enumerate().rev() {
-        lines.push(format!("  subgraph layer{number} [\" \"]"));
-        lines.extend(modules.iter().map(|module| format!("    {module}")));
-        lines.push("  end".to_owned());
-    }
-    lines.push("  subgraph crates [\"crates/\"]".to_owned());
-    lines.extend(crates().iter().map(|name| format!("    {name}")));
-    lines.push("  end".to_owned());
-    for (from, all) in &uses {
-        let otherwise = reached_otherwise(from, &uses);
-        lines.extend(
-            all.difference(&otherwise)
-                .map(|to| format!("  {from} --> {to}")),
-        );
-    }
-    lines.push("```".to_owned());
-    lines.join("\n")
-}
-
-/// The rows of a table of the page about the architecture, by its head.
-fn rows_below(head: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
-    let page = fs::read_to_string(page).unwrap();
-    let rest = page
-        .split_once(&format!("{head}\n|---|---|\n"))
-        .map(|(_, rest)| rest);
-    let table = rest.and_then(|rest| rest.split("\n\n").next());
-    table.expect("the page has the table").to_owned()
-}
-
-#[test]
-fn the_table_names_every_crate() {
-    let table = rows_below("| crate | holds |");
-    let named: BTreeSet<&str> = table
-        .lines()
-        .map(|row| row.split('`').nth(1).unwrap())
-        .collect();
-    let crates = crates();
-    assert_eq!(named, crates.iter().map(String::as_str).collect());
-}
-
-#[test]
-fn the_tables_name_every_module() {
-    let tables: [(&str, &Layers); 3] = [
-        ("| layer | modules |", &LAYERS),
-        ("| layer of `fabric` | modules |", &FABRIC_LAYERS),
-        ("| layer of `policy` | modules |", &POLICY_LAYERS),
-    ];
-    for (head, layers) in tables {
-        let table = rows_below(head);
-        let rows: Vec<&str> = table.lines().rev().collect();
-        assert_eq!(rows.len(), layers.len(), "one row for each layer");
-        for (row, modules) in rows.iter().zip(layers) {
-            modules.iter().for_each(|module| {
-                assert!(
-                    row.contains(&format!("`{module}`")),
-                    "`{module}` is not in {row}"
-                )
-            });
-        }
-    }
-}
-
-#[test]
-fn the_picture_shows_the_sources() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
-    let text = fs::read_to_string(&page).unwrap();
-    let start = text
-        .find("```mermaid")
-        .expect("docs/architecture.md has a picture");
-    let end = start + text[start + 3..].find("```").unwrap() + 6;
-    let drawn = picture();
-    if std::env::var_os("OVERKEEP_WRITE_DOCS").is_some() {
-        fs::write(&page, format!("{}{drawn}{}", &text[..start], &text[end..])).unwrap();
-    } else {
-        assert_eq!(
-            &text[start..end],
-            drawn,
-            "OVERKEEP_WRITE_DOCS=1 cargo test --locked --test promises architecture"
         );
     }
 }

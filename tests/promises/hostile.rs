@@ -1,9 +1,9 @@
 //! Hostile input is parsed or rejected, and never causes a failure.
 //!
 //! Here: tokens, key sets, and a body for every operation that takes one. Filters are in
-//! `crates/query/tests/language/properties.rs`, certificates and requests in `pki.rs`, records and
-//! files in `damage.rs`, each member of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of
-//! bodies.
+//! `crates/query/tests/language/properties.rs`, certificates and requests in
+//! `pki/arbitrary_input.rs`, records and files in `damage.rs`, each member of a body in
+//! `crud/refusals.rs`. `OVERKEEP_BODIES` sets the number of bodies.
 
 use std::{env, sync::LazyLock};
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{Sources, below, code, crates};
+use super::{
+    Sources,
+    source_files::{below, code, crates},
+};
 
 /// Where only tests may name public items, each with its reason.
 const FOR_TESTS: [(&str, &str); 2] = [

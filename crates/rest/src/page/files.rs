@@ -199,6 +199,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/preview.js"),
         ),
         File::new(
+            "/page/schemas.js",
+            JAVASCRIPT,
+            include_bytes!("assets/schemas.js"),
+        ),
+        File::new(
             "/page/scope.js",
             JAVASCRIPT,
             include_bytes!("assets/scope.js"),

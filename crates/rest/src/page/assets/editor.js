@@ -16,7 +16,8 @@ import {
   useIsIn,
   useLoad,
 } from "./parts.js";
-import { ObjectFields, clean, initial, useFaults } from "./fields.js";
+import { ObjectFields, useFaults } from "./fields.js";
+import { clean, initial } from "./schemas.js";
 import { Creator } from "./picker.js";
 import { Preview } from "./preview.js";
 import { may, mayCreate } from "./scope.js";
