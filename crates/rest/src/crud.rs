@@ -17,13 +17,13 @@ use super::{
     body,
     cache::json_cache::CachedJson,
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace},
     fixed_members,
     list_body::{self, StreamedList, joined_here},
     list_part::Part,
     listing::Listing,
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// Selects records by their role attributes.
@@ -144,7 +144,7 @@ pub(crate) async fn detail<E: Entity>(
 pub(crate) async fn create<E: Lifecycle + JsonSchema>(
     call: Call,
     Create(draft): Create<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let create = move |change: &Change<'_, '_>| {
         let unmatchable = unmatchable::members(draft.spec.unmatchable());
@@ -152,7 +152,7 @@ pub(crate) async fn create<E: Lifecycle + JsonSchema>(
             .create(draft)
             .map(|record| CreatedLocation::new(&record.id).naming(unmatchable))
     };
-    preview.change(&call, create).await
+    mode.run(&call, create).await
 }
 
 /// PUT /{kind}/{id}
@@ -163,7 +163,7 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     Replace {
         body, is_strict, ..
     }: Replace<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
@@ -179,7 +179,7 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
         change.edit_record(stored, replaced)?;
         Ok(edited)
     };
-    preview.change(&call, replace).await
+    mode.run(&call, replace).await
 }
 
 /// PATCH /{kind}/{id}
@@ -188,7 +188,7 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     id: Id<E>,
     known: IfMatch,
     patch: Patch<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     let patch = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
@@ -209,7 +209,7 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
         change.edit_record(stored, patched)?;
         Ok(edited)
     };
-    preview.change(&call, patch).await
+    mode.run(&call, patch).await
 }
 
 /// DELETE /{kind}/{id}
@@ -217,14 +217,14 @@ pub(crate) async fn delete<E: Lifecycle>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
         change.delete_record(stored).map(|()| NoData)
     };
-    preview.change(&call, delete).await
+    mode.run(&call, delete).await
 }
 
 /// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers

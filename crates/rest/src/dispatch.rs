@@ -27,7 +27,7 @@ use super::{
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
-    conditional,
+    change_mode, conditional,
     connection::memory_ledger::{Account, Hold},
     cors,
     dispatcher::{Dispatcher, Route},
@@ -36,7 +36,7 @@ use super::{
     health,
     limits::{RequestSlot, within},
     openapi::{self, operation::JSON},
-    page, preview, redaction,
+    page, redaction,
     request_caller::{bearer, resolve},
     request_checks::{check_accept, check_content_type, check_permission, required_caller},
     route::normal_path,
@@ -210,7 +210,7 @@ async fn answer(
     let caller = required_caller(row, caller)?;
     check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();
-    preview::refuse_unsupported(row, query)?;
+    change_mode::refuse_unsupported_preview(row, query)?;
     let limits = dispatcher.state.limits.load();
     let limit = limits.body_of(row.permission);
     if row.operation.body.is_some()

@@ -3,10 +3,10 @@
 //! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read
 //! them first; `api/overkeep/mod.rs` has what only this controller offers, `api/fabric/mod.rs` the
 //! lists for operator tools), the argument and answer types of their functions (`extractor.rs`,
-//! `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the
-//! dispatcher (`dispatcher.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact
-//! about an operation is stated once, in its row; routing, documents, validation and the permission
-//! check use it.
+//! `answer.rs`), the generic operations (`crud.rs`), writes and previews of them
+//! (`change_mode.rs`), and the dispatcher (`dispatcher.rs`). Not here: rules of kinds, storage,
+//! rights. Invariant: every fact about an operation is stated once, in its row; routing, documents,
+//! validation and the permission check use it.
 //!
 //! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly
 //! authenticated callers are `Permission::Partial`. The members of a service that depend on the
@@ -20,6 +20,7 @@ mod body;
 mod body_schema;
 mod cache;
 mod call;
+mod change_mode;
 mod conditional;
 mod connection;
 mod cors;

@@ -22,8 +22,8 @@ use serde::Deserialize;
 use crate::{
     answer::{CreatedLocation, NoData},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     extractor::{Body, IfMatch},
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// A new credential.
@@ -52,7 +52,7 @@ pub(crate) struct AuthenticatorCreate {
 pub(crate) async fn create(
     call: Call,
     Body(new): Body<AuthenticatorCreate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
@@ -65,9 +65,7 @@ pub(crate) async fn create(
         ca,
         tags: new.tags,
     };
-    preview
-        .change(&call, move |change| add(change, wanted))
-        .await
+    mode.run(&call, move |change| add(change, wanted)).await
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
@@ -171,7 +169,7 @@ pub(crate) async fn replace(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     set(
         call,
@@ -182,7 +180,7 @@ pub(crate) async fn replace(
             password: Some(new.password),
             tags: Some(new.tags),
         },
-        preview,
+        mode,
     )
     .await
 }
@@ -193,7 +191,7 @@ pub(crate) async fn patch(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorPatch>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new
@@ -208,7 +206,7 @@ pub(crate) async fn patch(
             password: new.password,
             tags,
         },
-        preview,
+        mode,
     )
     .await
 }
@@ -219,7 +217,7 @@ async fn set(
     id: Id<Authenticator>,
     known: IfMatch,
     mut edit: PasswordEdit,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
@@ -246,7 +244,7 @@ async fn set(
         known.check(&stored)?;
         authenticator::edit(change, stored, edit, spared.as_ref()).map(|()| NoData)
     };
-    preview.change(&call, work).await
+    mode.run(&call, work).await
 }
 
 /// What the holder of the certificate is asked for.
@@ -263,13 +261,12 @@ pub(crate) async fn request_extension(
     call: Call,
     id: Id<Authenticator>,
     Body(wanted): Body<RequestExtendAuthenticator>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview
-        .change(&call, move |change| {
-            authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)
-        })
-        .await
+    mode.run(&call, move |change| {
+        authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)
+    })
+    .await
 }
 
 /// The new expiry of the enrollment.
@@ -284,11 +281,11 @@ pub(crate) async fn re_enroll(
     call: Call,
     id: Id<Authenticator>,
     Body(how): Body<ReEnroll>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let re_enroll = move |change: &Change<'_, '_>| {
         authenticator::re_enroll(change, &id, how.expires_at)
             .map(|made| CreatedLocation::new(&made.id))
     };
-    preview.change(&call, re_enroll).await
+    mode.run(&call, re_enroll).await
 }

@@ -13,9 +13,9 @@ use store::Read;
 use crate::{
     answer::{CreatedLocation, Data},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     envelope::Location,
     extractor::Body,
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// The method of an enrollment.
@@ -50,7 +50,7 @@ pub(crate) struct EnrollmentCreate {
 pub(crate) async fn create(
     call: Call,
     Body(new): Body<EnrollmentCreate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
@@ -63,7 +63,7 @@ pub(crate) async fn create(
     let issue = move |change: &Change<'_, '_>| {
         enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id))
     };
-    preview.change(&call, issue).await
+    mode.run(&call, issue).await
 }
 
 /// The requested enrollment, if everything that it names exists.
@@ -112,7 +112,7 @@ pub(crate) async fn refresh(
     call: Call,
     id: Id<Enrollment>,
     Body(new): Body<EnrollmentRefresh>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Data<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
@@ -131,5 +131,5 @@ pub(crate) async fn refresh(
         let place = Location::of(&record.id);
         change.put(record).map(|()| Data(place))
     };
-    preview.change(&call, refresh).await
+    mode.run(&call, refresh).await
 }

@@ -24,6 +24,7 @@ use crate::{
     answer::Data,
     body::Incoming,
     call::Call,
+    change_mode::ChangeMode,
     extractor::{Extractor, IfMatch},
     network_document::{
         apply::{Applied, ObjectChange, RequestedNetwork, apply, tag},
@@ -31,7 +32,7 @@ use crate::{
         kinds::DeclaredKinds,
     },
     openapi::operation::Operation,
-    preview::{MAX_LISTED, PreviewParameter, named},
+    preview::{MAX_LISTED, named},
 };
 
 /// The maximum number of deletions if the request does not set it.
@@ -151,7 +152,7 @@ pub(crate) async fn replace(
     known: IfMatch,
     options: Options,
     NetworkDocument(network): NetworkDocument,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<Data<NetworkPlan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
     let wanted = Arc::new(RequestedNetwork {
@@ -163,7 +164,7 @@ pub(crate) async fn replace(
     if !known.names(&format!("\"{}\"", plan.tag)) {
         return Err(Error::Changed);
     }
-    if preview.is_asked() {
+    if mode == ChangeMode::Preview {
         return Ok(Data(plan));
     }
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
