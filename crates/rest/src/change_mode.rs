@@ -63,7 +63,7 @@ impl ChangeMode {
         match self {
             Self::Write => call.changes.run(job).await.map(ChangeOutcome::Written),
             Self::Preview => {
-                let (access, caller) = (call.access.clone(), call.caller()?.clone());
+                let (access, caller) = (call.state.access.clone(), call.caller()?.clone());
                 let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
                     let previewed = PreviewedAccess::of(&access, &caller, tx, &events)?;
                     Ok(ChangeOutcome::Previewed(Box::new(previewed), answer))

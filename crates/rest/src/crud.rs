@@ -99,7 +99,7 @@ pub(crate) async fn list_by_roles<E: Entity>(
     Query(wanted): Query<RoleListing>,
 ) -> Result<StreamedList<Detail<E::View>>> {
     let ids = match access::subject(E::KIND.name) {
-        Some(subject) => wanted.roles.ids(&call.access, subject)?,
+        Some(subject) => wanted.roles.ids(&call.state.access, subject)?,
         None => None,
     };
     list_records::<E>(call, wanted.listing, ids).await
@@ -114,7 +114,7 @@ async fn list_records<E: Entity>(
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let texts = call.json_cache.clone();
+    let texts = call.state.json_cache.clone();
     let find = move |tx: &Read<'_>| {
         plan.ids(tx)
             .map(|(ids, total)| (ids, Pagination::of(window, total)))
@@ -136,8 +136,10 @@ pub(crate) async fn detail<E: Entity>(
     call: Call,
     id: Id<E>,
 ) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
-    let at = call.json_cache.now();
-    call.store.read(|tx| call.json_cache.detail(&id, tx, at))
+    let at = call.state.json_cache.now();
+    call.state
+        .store
+        .read(|tx| call.state.json_cache.detail(&id, tx, at))
 }
 
 /// POST /{kind}
@@ -269,7 +271,7 @@ pub(crate) async fn related<P: Entity, C: Entity>(
     id: Id<P>,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Detail<C::View>>> {
-    let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
+    let ids = access::related(&call.state.access, P::KIND, id.as_str(), C::KIND);
     list_body::listed(
         &call,
         listing,

@@ -201,9 +201,10 @@ pub(crate) async fn joined<T>(
     find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Result<StreamedList<T>> {
-    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
+    let (at, write) = (call.state.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
     let beginning = call
+        .state
         .store
         .scan(move |tx| Beginning::of(tx, find, at, &first))
         .await?;
@@ -221,9 +222,10 @@ pub(crate) async fn joined_here<T>(
     find: impl Fn(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Result<StreamedList<T>> {
-    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
+    let (at, write) = (call.state.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
     let beginning = call
+        .state
         .store
         .ask(move |tx| Beginning::of(tx, &find, at, &first))
         .await?;

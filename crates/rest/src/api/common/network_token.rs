@@ -22,7 +22,8 @@ pub(crate) struct NetworkToken {
 /// GET /network-jwts
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<NetworkToken>>> {
     let token = call
+        .state
         .network_tokens
-        .token(call.keystore.signer(), &call.address)?;
+        .token(call.state.keystore.signer(), &call.state.address)?;
     Ok(Data(vec![NetworkToken { name: NAME, token }]))
 }

@@ -113,15 +113,16 @@ pub(crate) async fn list(
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
     let circuit = call
+        .state
         .control
         .circuit(id.as_str())
         .ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| render(circuit, tx).map(Data))
+    call.state.store.read(|tx| render(circuit, tx).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
-    if call.control.close_circuit(id.as_str()) {
+    if call.state.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -83,8 +83,14 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     Ok(Credential::Updb {
         username,
         password: call
+            .state
             .passwords
-            .hash_for(&call.store, &new.identity_id, call.peer.address, password)
+            .hash_for(
+                &call.state.store,
+                &new.identity_id,
+                call.peer.address,
+                password,
+            )
             .await?,
     })
 }
@@ -106,18 +112,20 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     );
     let chain = [certificate];
     let [leaf] = &chain;
-    if trust::is_ours(&call.keystore, &chain, how) {
+    if trust::is_ours(&call.state.keystore, &chain, how) {
         return Ok((credential, None));
     }
     let ca = call
+        .state
         .store
         .read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
     match ca {
         Some(ca) => Ok((credential, Some(ca.id))),
         None => {
             let reason = call
+                .state
                 .store
-                .read(|tx| trust::refusal(tx, &call.keystore, leaf, how.now))?;
+                .read(|tx| trust::refusal(tx, &call.state.keystore, leaf, how.now))?;
             Err(Error::invalid("certPem", reason, ""))
         }
     }
@@ -219,15 +227,16 @@ async fn set(
     mut edit: PasswordEdit,
     mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    let stored = call.store.read(|tx| tx.get(&id))?;
+    let stored = call.state.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     if let Some(password) = edit.password {
         edit.password = Some(
-            call.passwords
+            call.state
+                .passwords
                 .hash_for(
-                    &call.store,
+                    &call.state.store,
                     &stored.spec.identity_id,
                     call.peer.address,
                     password,

@@ -91,6 +91,6 @@ pub(crate) async fn verify(
 
 /// GET /cas/{id}/jwt
 pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<SignedToken> {
-    let ca = call.store.read(|tx| tx.get(&id))?;
-    ca::token(&ca, &call.keystore, &call.address).map(SignedToken)
+    let ca = call.state.store.read(|tx| tx.get(&id))?;
+    ca::token(&ca, &call.state.keystore, &call.state.address).map(SignedToken)
 }

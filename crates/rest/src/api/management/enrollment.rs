@@ -59,7 +59,7 @@ pub(crate) async fn create(
     tags.check("tags")?;
     let wanted = call
         .changes
-        .sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
+        .sign(call.state.store.read(|tx| wanted(tx, new))?, expires_at)?;
     let issue = move |change: &Change<'_, '_>| {
         enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id))
     };
@@ -124,7 +124,7 @@ pub(crate) async fn refresh(
     }
     let renewed = call
         .changes
-        .sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
+        .sign(call.state.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
     let refresh = move |change: &Change<'_, '_>| {
         let mut record = change.get(&id)?;
         record.spec = enrollment::up_to_date(renewed, change)?;

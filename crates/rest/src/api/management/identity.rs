@@ -156,7 +156,7 @@ pub(crate) async fn enable(
         })
         .await?;
     if outcome.is_written() {
-        call.passwords.forgive(&id);
+        call.state.passwords.forgive(&id);
     }
     Ok(outcome)
 }
@@ -174,7 +174,7 @@ pub(crate) async fn remove_mfa(
         })
         .await?;
     if outcome.is_written() {
-        call.codes.forgive(&id);
+        call.state.codes.forgive(&id);
     }
     Ok(outcome)
 }
@@ -358,9 +358,10 @@ pub(crate) async fn policy_advice(
     service_id: Id<Service>,
 ) -> Result<ObjectWithList<PolicyAdvice, AdvisedRouter>> {
     let (identity, service) = call
+        .state
         .store
         .read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
-    let asked = call.access.ask(|engine| {
+    let asked = call.state.access.ask(|engine| {
         let mut common = Ids::default();
         let routers = engine.common_edge_routers(id.as_str(), service_id.as_str());
         for (_, id) in routers.in_order() {

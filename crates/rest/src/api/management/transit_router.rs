@@ -114,7 +114,7 @@ async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList
 }
 
 async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let edge = tx.find(&edge_router(&id))?;
         let tag = edge.map_or_else(|| entity_tag(&tx.get(&id)?), |edge| entity_tag(&edge))?;
         let data = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
@@ -123,7 +123,7 @@ async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>
 }
 
 fn refuse_edge_router(call: &Call, id: &Id<TransitRouter>) -> Result<()> {
-    let edge = call.store.read(|tx| tx.find(&edge_router(id)))?;
+    let edge = call.state.store.read(|tx| tx.find(&edge_router(id)))?;
     if edge.is_some() {
         Err(Error::Refused(Refusal::CannotUpdateRouter))
     } else {
@@ -160,7 +160,7 @@ async fn delete(
     mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let edge = edge_router(&id);
-    let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
+    let is_edge = call.state.store.read(|tx| tx.find(&edge))?.is_some();
     if is_edge {
         crud::delete(call, edge, known, mode).await
     } else {

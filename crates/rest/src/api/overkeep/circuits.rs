@@ -227,16 +227,18 @@ pub(crate) async fn list(
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
     let open = call
+        .state
         .control
         .circuit(id.as_str())
         .ok_or_else(|| unknown(&id))?;
-    call.store
+    call.state
+        .store
         .read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<NoData> {
-    if call.control.close_circuit(id.as_str()) {
+    if call.state.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

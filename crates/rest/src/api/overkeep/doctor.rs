@@ -37,25 +37,26 @@ pub(crate) async fn findings(
     call: Call,
     Query(Checks { network }): Query<Checks>,
 ) -> Result<Data<Vec<DoctorFinding>>> {
-    let mut config = Config::clone(&call.config);
+    let mut config = Config::clone(&call.state.config);
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call
+        .state
         .addresses
         .iter()
         .filter_map(|address| address.parse().ok())
         .collect();
     let with_network = if network == Some(BooleanText::True) {
-        let permit = call.network_checks.clone().try_acquire_owned();
+        let permit = call.state.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
         Some((
             facts_of(&call).await,
-            call.keystore.trusted_der(call.now.seconds()),
+            call.state.keystore.trusted_der(call.now.seconds()),
             permit,
         ))
     } else {
         None
     };
-    let of_records = call.store.scan(records::findings).await;
+    let of_records = call.state.store.scan(records::findings).await;
     let of_records = of_records.unwrap_or_else(|error| {
         records::CHECKS
             .map(|check| DoctorFinding::unreadable(check, &error))
@@ -82,9 +83,9 @@ pub(crate) async fn findings(
 
 /// What the checks need of the records. The error becomes a finding.
 async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
-    let keystore = call.keystore.clone();
+    let keystore = call.state.keystore.clone();
     let before = call.now.plus(HORIZON);
-    let read = call.store.scan(move |tx| {
+    let read = call.state.store.scan(move |tx| {
         let ending = expiring(tx, &keystore, None, before, &Progress::default())?;
         let mut signers = Vec::new();
         tx.each_readable::<ExternalJwtSigner>(|signer| {

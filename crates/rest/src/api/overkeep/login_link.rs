@@ -35,12 +35,14 @@ pub(crate) async fn redeem(
 ) -> Result<NewSessionAnswer<SessionDetail>> {
     let address = call.peer.shown();
     let Some(identity) = call
+        .state
         .login_links
         .redeem(&secret, call.peer.address, call.now)
     else {
-        call.refusals
+        call.state
+            .refusals
             .note(
-                &call.store,
+                &call.state.store,
                 RejectedCaller {
                     what: METHOD,
                     address,
@@ -51,7 +53,7 @@ pub(crate) async fn redeem(
             .await;
         return Err(Error::InvalidAuth);
     };
-    let place = call.sessions.admit(&identity)?;
+    let place = call.state.sessions.admit(&identity)?;
     let client_info = ClientInfo {
         address: address.unwrap_or_default(),
         ..ClientInfo::default()

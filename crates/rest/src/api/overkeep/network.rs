@@ -139,7 +139,8 @@ pub(crate) struct BrokenPair {
 
 /// GET /network
 pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Data<Map<String, Json>>> {
-    call.store
+    call.state
+        .store
         .scan(move |read| export(&kinds, read))
         .await
         .map(Data)
@@ -191,7 +192,7 @@ async fn planned(
     call: &Call,
     wanted: &Arc<RequestedNetwork>,
 ) -> Result<NetworkPlan> {
-    let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
+    let (access, kinds, wanted) = (call.state.access.clone(), kinds.clone(), wanted.clone());
     let job = move |change: &Change<'_, '_>| {
         Ok((
             tag(&kinds, change.read(), &wanted)?,
