@@ -96,16 +96,16 @@ impl Call {
         let AppState {
             store,
             keystore,
-            passwords,
-            reserved,
+            logins,
+            instance,
             ..
         } = &*self.state;
         EnrollmentContext {
             store,
             changes: &self.changes,
             keystore,
-            passwords,
-            reserved,
+            passwords: &logins.passwords,
+            reserved: &instance.reserved,
             now: self.now,
             address: self.peer.address,
         }

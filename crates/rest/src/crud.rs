@@ -114,7 +114,7 @@ async fn list_records<E: Entity>(
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let texts = call.state.json_cache.clone();
+    let texts = call.state.caches.json.clone();
     let find = move |tx: &Read<'_>| {
         plan.ids(tx)
             .map(|(ids, total)| (ids, Pagination::of(window, total)))
@@ -136,10 +136,10 @@ pub(crate) async fn detail<E: Entity>(
     call: Call,
     id: Id<E>,
 ) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
-    let at = call.state.json_cache.now();
+    let at = call.state.caches.json.now();
     call.state
         .store
-        .read(|tx| call.state.json_cache.detail(&id, tx, at))
+        .read(|tx| call.state.caches.json.detail(&id, tx, at))
 }
 
 /// POST /{kind}

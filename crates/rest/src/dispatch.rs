@@ -18,7 +18,7 @@ use actix_web::{
 use futures_util::{FutureExt, StreamExt};
 use model::{
     error::{Error, Refusal, Result},
-    metrics::{OperationLabels, RequestLabels},
+    metrics::{Metrics, OperationLabels, RequestLabels},
 };
 use policy::authentication::{Caller, RejectedCaller};
 use tracing::Instrument;
@@ -121,6 +121,7 @@ pub(crate) async fn serve(
         && let Some(refused) = RejectedCaller::of(fault, known.as_deref(), peer(&request).shown())
     {
         state
+            .logins
             .refusals
             .note(&state.store, refused, state.clock.now())
             .await;
@@ -128,14 +129,14 @@ pub(crate) async fn serve(
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
     if reply.status != CONTINUE {
-        measure(state, measured, reply.status, begun);
+        measure(&state.metrics, measured, reply.status, begun);
     }
     send(&request, state, reply, known.as_deref(), hold)
 }
 
 /// Adds a request to the metrics of its interface and row, if it leads to one: its number, and the
 /// time until its answer begins.
-fn measure(state: &AppState, route: Option<(&'static str, &Row)>, status: u16, begun: Instant) {
+fn measure(metrics: &Metrics, route: Option<(&'static str, &Row)>, status: u16, begun: Instant) {
     let of = route.map_or_else(OperationLabels::default, |(interface, row)| {
         OperationLabels {
             interface,
@@ -143,7 +144,6 @@ fn measure(state: &AppState, route: Option<(&'static str, &Row)>, status: u16, b
             path: row.path.clone(),
         }
     });
-    let metrics = &state.metrics;
     metrics
         .request_duration
         .get_or_create(&of)
@@ -313,7 +313,7 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
     }
-    health::answer(request, path, state).or_else(|| {
+    health::answer(request, path, &state.store, &state.clock).or_else(|| {
         page::answer(path, request.headers())
             .or_else(|| openapi::page::file(path))
             .map(Ok)

@@ -125,7 +125,7 @@ impl Dispatcher {
     pub(super) fn request_id(&self) -> String {
         format!(
             "{}-{}",
-            self.state.instance,
+            self.state.instance.id,
             self.requests.fetch_add(1, Ordering::Relaxed)
         )
     }

@@ -45,6 +45,7 @@ mod list_body;
 mod list_part;
 mod listing;
 mod local;
+mod logins;
 mod media_type;
 pub mod metrics_listener;
 mod network_document;
@@ -74,6 +75,7 @@ pub use last_hour::LastHour;
 pub use limits::{RequestLimits, target_bound};
 pub use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
+pub use logins::Logins;
 pub use metrics_listener::MetricsFormat;
 pub use network_document::{
     defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references,
@@ -82,7 +84,7 @@ pub use openapi::descriptions::{Descriptions, LazyDocument};
 pub use permission::Permission;
 pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;
-pub use state::{AppState, Build};
+pub use state::{AppState, Build, Caches, Instance, RouterNetwork, Upkeep};
 
 use model::error::Result;
 

@@ -138,7 +138,7 @@ pub(crate) struct Updates {
 /// GET /current-api-session/service-updates
 pub(crate) async fn updates(call: Call) -> Result<Data<Updates>> {
     let caller = call.caller()?;
-    let since = caller.session.created_at.max(call.state.started);
+    let since = caller.session.created_at.max(call.state.instance.started);
     let identity = caller.identity.id.as_str();
     let otherwise = u64::try_from(since.millis()).unwrap_or_default();
     let at = call

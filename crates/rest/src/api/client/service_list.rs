@@ -48,7 +48,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
     );
     let planned = Arc::new(OnceLock::new());
     let (json_cache, plan, engine) = (
-        call.state.json_cache.clone(),
+        call.state.caches.json.clone(),
         planned.clone(),
         access.clone(),
     );

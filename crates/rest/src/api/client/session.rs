@@ -79,7 +79,11 @@ pub(crate) async fn create(
     session.token = call
         .changes
         .session_token(&id, &session, is_signed, call.now)?;
-    let place = call.state.sessions.admit_service(&caller.identity.id)?;
+    let place = call
+        .state
+        .logins
+        .sessions
+        .admit_service(&caller.identity.id)?;
     // The slot is held until the session is stored and is itself counted.
     let (record, _) = call
         .changes

@@ -92,6 +92,7 @@ pub(crate) async fn authenticate(
                 ..RejectedCaller::default()
             };
             call.state
+                .logins
                 .refusals
                 .note(&call.state.store, refused, call.now)
                 .await;
@@ -114,6 +115,7 @@ pub(crate) async fn login_answer(
     call.state.metrics.logins.count(method);
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.state
+        .logins
         .tokens
         .satisfy(
             &call.state.store,
@@ -122,7 +124,7 @@ pub(crate) async fn login_answer(
             &mut caller,
         )
         .await?;
-    let timeout = call.state.sessions.timeout();
+    let timeout = call.state.logins.sessions.timeout();
     Ok(NewSessionAnswer {
         data: current(call, &caller)?,
         token,
@@ -139,11 +141,12 @@ async fn open_session(
     client_info: ClientInfo,
 ) -> Result<Caller> {
     let principal = check_credential(call, method, body).await?;
-    let place = call.state.sessions.admit(&principal.identity)?;
+    let place = call.state.logins.sessions.admit(&principal.identity)?;
     let has_certificate = principal.certificate.is_some();
     let caller = login::open(&call.changes, principal, client_info, place).await?;
     if has_certificate && caller.session.spec.is_mfa_required {
         call.state
+            .logins
             .codes
             .know(&caller.identity.id, call.peer.address, call.now);
     }
@@ -172,7 +175,7 @@ async fn check_credential(
             login::password(
                 &call.state.store,
                 &call.changes,
-                &call.state.passwords,
+                &call.state.logins.passwords,
                 call.now,
                 &asker,
                 password,
@@ -188,6 +191,7 @@ async fn check_credential(
         AuthMethod::ExtJwt => {
             let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
             call.state
+                .logins
                 .tokens
                 .login(&call.state.store, call.now, bearer)
                 .await

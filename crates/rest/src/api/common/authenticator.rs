@@ -179,6 +179,7 @@ async fn set(
     };
     let right = call
         .state
+        .logins
         .passwords
         .verify(&asker, current, Some(stored.clone()))
         .await?;
@@ -197,7 +198,7 @@ async fn set(
     };
     if !login::count(
         &call.changes,
-        &call.state.passwords,
+        &call.state.logins.passwords,
         &identity_id,
         wrong.as_ref(),
         call.now,
@@ -209,6 +210,7 @@ async fn set(
     if let Some(password) = edit.password {
         edit.password = Some(
             call.state
+                .logins
                 .passwords
                 .hash_for(&call.state.store, &identity_id, call.peer.address, password)
                 .await?,

@@ -42,7 +42,7 @@ pub(crate) struct CurrentSession {
 /// A record that the view needs cannot be read.
 pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
-    let active = call.state.sessions.last_activity(session);
+    let active = call.state.logins.sessions.last_activity(session);
     let authenticator = session
         .spec
         .authenticator()
@@ -61,7 +61,7 @@ pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
         authenticator.as_ref(),
     );
     of.cached_last_activity_at = active;
-    let (expires_at, left) = call.state.ends(caller);
+    let (expires_at, left) = call.state.logins.ends(caller, call.state.clock.now());
     let view = CurrentSession {
         of,
         expires_at,

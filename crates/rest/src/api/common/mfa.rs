@@ -68,7 +68,7 @@ type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Res
 /// this function.
 async fn pass(call: &Call, code: String, step: MfaStep) -> Result<NoData> {
     let (codes, session, attempt) = (
-        call.state.codes.clone(),
+        call.state.logins.codes.clone(),
         call.caller()?.session.clone(),
         attempt(call, code)?,
     );
@@ -91,6 +91,7 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
         address: call.peer.address,
     };
     call.state
+        .logins
         .codes
         .admit(&caller.identity.id, &attempt, call.now)?;
     Ok(attempt)
@@ -99,7 +100,7 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
 /// POST /current-identity/mfa
 pub(crate) async fn enroll(call: Call) -> Result<CreatedLocation> {
     mfa::may_set_up(call.caller()?)?;
-    let codes = call.state.codes.clone();
+    let codes = call.state.logins.codes.clone();
     let id = change_own(&call, move |change, identity| {
         mfa::enroll(change, &codes, identity)
     })
@@ -119,10 +120,11 @@ pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
         mfa::may_set_up(call.caller()?)?;
         view.provisioning_url = Some(
             call.state
+                .logins
                 .codes
                 .provisioning_url(&record.spec, &identity.spec.name)?,
         );
-        view.recovery_codes = Some(call.state.codes.recovery_codes(&record.spec)?);
+        view.recovery_codes = Some(call.state.logins.codes.recovery_codes(&record.spec)?);
     }
     Ok(Data(linked(&record, view)))
 }
@@ -138,6 +140,7 @@ pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
     Picture::of(
         &call
             .state
+            .logins
             .codes
             .provisioning_url(&record.spec, &identity.spec.name)?,
         "name",
@@ -147,14 +150,14 @@ pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
 /// DELETE /current-identity/mfa
 pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<NoData> {
     let (codes, attempt) = (
-        call.state.codes.clone(),
+        call.state.logins.codes.clone(),
         attempt(&call, header.code.unwrap_or_default())?,
     );
     change_own(&call, move |change, identity| {
         mfa::remove(change, &codes, identity, &attempt)
     })
     .await?;
-    call.state.codes.forgive(&call.identity()?.id);
+    call.state.logins.codes.forgive(&call.identity()?.id);
     Ok(NoData)
 }
 
@@ -169,12 +172,12 @@ pub(crate) async fn recovery_codes(
         .filter(|code| !code.is_empty())
         .or(header.code)
         .unwrap_or_default();
-    let (codes, attempt) = (call.state.codes.clone(), attempt(&call, code)?);
+    let (codes, attempt) = (call.state.logins.codes.clone(), attempt(&call, code)?);
     let record = change_own(&call, move |change, identity| {
         mfa::show(change, &codes, identity, &attempt)
     })
     .await?;
-    let recovery_codes = call.state.codes.recovery_codes(&record.spec)?;
+    let recovery_codes = call.state.logins.codes.recovery_codes(&record.spec)?;
     Ok(Data(linked(&record, RecoveryCodes { recovery_codes })))
 }
 
@@ -183,7 +186,7 @@ pub(crate) async fn renew_recovery_codes(
     call: Call,
     Body(given): Body<MfaValidation>,
 ) -> Result<NoData> {
-    let (codes, attempt) = (call.state.codes.clone(), attempt(&call, given.code)?);
+    let (codes, attempt) = (call.state.logins.codes.clone(), attempt(&call, given.code)?);
     change_own(&call, move |change, identity| {
         mfa::renew(change, &codes, identity, &attempt)
     })

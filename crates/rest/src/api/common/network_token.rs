@@ -23,7 +23,8 @@ pub(crate) struct NetworkToken {
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<NetworkToken>>> {
     let token = call
         .state
+        .caches
         .network_tokens
-        .token(call.state.keystore.signer(), &call.state.address)?;
+        .token(call.state.keystore.signer(), &call.state.instance.address)?;
     Ok(Data(vec![NetworkToken { name: NAME, token }]))
 }

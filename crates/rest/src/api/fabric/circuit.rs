@@ -98,11 +98,13 @@ pub(crate) async fn list(
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         state
+            .network
             .control
             .each_circuit(|circuit| render(circuit, tx).map(&mut *found))
     };
     let one = move |tx: &Read<'_>, id: &str| {
-        same.control
+        same.network
+            .control
             .circuit(id)
             .map(|circuit| render(circuit, tx))
             .transpose()
@@ -114,6 +116,7 @@ pub(crate) async fn list(
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
     let circuit = call
         .state
+        .network
         .control
         .circuit(id.as_str())
         .ok_or_else(|| unknown(&id))?;
@@ -122,7 +125,7 @@ pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
 
 /// DELETE /circuits/{id}
 pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
-    if call.state.control.close_circuit(id.as_str()) {
+    if call.state.network.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -84,6 +84,7 @@ pub(crate) async fn inspect(
     let limit = call.state.config.http.request_timeout.duration() / 2;
     let found = call
         .state
+        .network
         .control
         .inspect(
             |router| app_regex == ALL || ids.contains(router),

@@ -115,7 +115,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<FabricLink>> {
-    let (control, same) = (call.state.control.clone(), call.state.control.clone());
+    let (control, same) = (
+        call.state.network.control.clone(),
+        call.state.network.control.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(FabricLink)| {
         control
             .links()
@@ -133,7 +136,7 @@ pub(crate) async fn detail(call: Call, id: Id<FabricLink>) -> Result<Data<Fabric
     let found = call
         .state
         .store
-        .read(|tx| find(&call.state.control, id.as_str(), tx))?;
+        .read(|tx| find(&call.state.network.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| Error::NotFound {
         kind: "link",
         id: id.into_text(),
@@ -143,7 +146,7 @@ pub(crate) async fn detail(call: Call, id: Id<FabricLink>) -> Result<Data<Fabric
 
 /// DELETE /links/{id}
 pub(crate) async fn delete(call: Call, id: Id<FabricLink>) -> Result<NoData> {
-    if call.state.control.close_link(id.as_str()) {
+    if call.state.network.control.close_link(id.as_str()) {
         Ok(NoData)
     } else {
         Err(Error::NotFound {

@@ -30,7 +30,7 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<ShownSession>> {
-    let sessions = call.state.sessions.clone();
+    let sessions = call.state.logins.sessions.clone();
     listed(
         &call,
         listing,
@@ -46,7 +46,7 @@ pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Show
     call.state.store.read(|tx| {
         let record = tx.get(&id)?;
         Ok(Tagged {
-            data: render(tx, &call.state.sessions, &record)?,
+            data: render(tx, &call.state.logins.sessions, &record)?,
             tag: entity_tag(&record)?,
         })
     })

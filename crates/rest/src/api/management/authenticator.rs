@@ -84,6 +84,7 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
         username,
         password: call
             .state
+            .logins
             .passwords
             .hash_for(
                 &call.state.store,
@@ -234,6 +235,7 @@ async fn set(
     if let Some(password) = edit.password {
         edit.password = Some(
             call.state
+                .logins
                 .passwords
                 .hash_for(
                     &call.state.store,

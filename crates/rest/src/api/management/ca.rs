@@ -92,5 +92,5 @@ pub(crate) async fn verify(
 /// GET /cas/{id}/jwt
 pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<SignedToken> {
     let ca = call.state.store.read(|tx| tx.get(&id))?;
-    ca::token(&ca, &call.state.keystore, &call.state.address).map(SignedToken)
+    ca::token(&ca, &call.state.keystore, &call.state.instance.address).map(SignedToken)
 }

@@ -47,7 +47,7 @@ pub(crate) struct DatabaseSnapshotDetails {
 
 /// POST /database/snapshot
 pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>> {
-    let maintenance = call.state.maintenance.clone();
+    let maintenance = call.state.upkeep.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
     let path =
         made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
@@ -57,11 +57,16 @@ pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>
 }
 
 async fn check(call: Call) -> Result<Accepted> {
-    call.state.maintenance.begin(Work::Check).map(|()| Accepted)
+    call.state
+        .upkeep
+        .maintenance
+        .begin(Work::Check)
+        .map(|()| Accepted)
 }
 
 async fn fix(call: Call) -> Result<Accepted> {
     call.state
+        .upkeep
         .maintenance
         .begin(Work::Repair)
         .map(|()| Accepted)
@@ -115,6 +120,7 @@ impl Answer for Results {
 async fn results(call: Call) -> Result<Results> {
     let data = call
         .state
+        .upkeep
         .maintenance
         .state()
         .map(DataIntegrityCheckDetails::of)

@@ -156,7 +156,7 @@ pub(crate) async fn enable(
         })
         .await?;
     if outcome.is_written() {
-        call.state.passwords.forgive(&id);
+        call.state.logins.passwords.forgive(&id);
     }
     Ok(outcome)
 }
@@ -174,7 +174,7 @@ pub(crate) async fn remove_mfa(
         })
         .await?;
     if outcome.is_written() {
-        call.state.codes.forgive(&id);
+        call.state.logins.codes.forgive(&id);
     }
     Ok(outcome)
 }

@@ -41,12 +41,13 @@ pub(crate) async fn findings(
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call
         .state
+        .instance
         .addresses
         .iter()
         .filter_map(|address| address.parse().ok())
         .collect();
     let with_network = if network == Some(BooleanText::True) {
-        let permit = call.state.network_checks.clone().try_acquire_owned();
+        let permit = call.state.upkeep.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
         Some((
             facts_of(&call).await,

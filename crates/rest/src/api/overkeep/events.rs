@@ -185,7 +185,14 @@ impl Reader {
         let Some(token) = &self.token else {
             return Ok(true);
         };
-        let caller = self.state.caller(token, self.bearer.as_deref()).await?;
+        let AppState {
+            store,
+            logins,
+            clock,
+            ..
+        } = &*self.state;
+        let bearer = self.bearer.as_deref();
+        let caller = logins.caller(store, clock.now(), token, bearer).await?;
         Ok(caller.is_some_and(|caller| caller.queries.is_empty() && caller.is_admin()))
     }
 

@@ -57,7 +57,7 @@ pub(crate) async fn list(
     let (keystore, config, started, now) = (
         call.state.keystore.clone(),
         call.state.config.clone(),
-        call.state.started,
+        call.state.instance.started,
         call.now,
     );
     let found = call.state.store.scan(move |tx| {

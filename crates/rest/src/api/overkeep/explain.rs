@@ -29,7 +29,7 @@ pub(crate) async fn explain(
     let (access, posture, hosting) = (
         call.state.access.clone(),
         call.state.posture.clone(),
-        call.state.hosting.clone(),
+        call.state.network.hosting.clone(),
     );
     // This is a scan, because an identity may have thousands of sessions, and all signers and
     // certificate authorities are read.

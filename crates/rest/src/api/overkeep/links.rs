@@ -143,7 +143,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<LinkDetail>> {
-    let (control, same) = (call.state.control.clone(), call.state.control.clone());
+    let (control, same) = (
+        call.state.network.control.clone(),
+        call.state.network.control.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
         let names = RecordNames::of(tx);
         control
@@ -162,13 +165,13 @@ pub(crate) async fn detail(call: Call, id: Id<LinkDetail>) -> Result<Data<LinkDe
     let found = call
         .state
         .store
-        .read(|tx| find(&call.state.control, id.as_str(), tx))?;
+        .read(|tx| find(&call.state.network.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| unknown(&id))
 }
 
 /// DELETE /links/{id}
 pub(crate) async fn close(call: Call, id: Id<LinkDetail>) -> Result<NoData> {
-    if call.state.control.close_link(id.as_str()) {
+    if call.state.network.control.close_link(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -36,10 +36,12 @@ pub(crate) async fn redeem(
     let address = call.peer.shown();
     let Some(identity) = call
         .state
+        .logins
         .login_links
         .redeem(&secret, call.peer.address, call.now)
     else {
         call.state
+            .logins
             .refusals
             .note(
                 &call.state.store,
@@ -53,7 +55,7 @@ pub(crate) async fn redeem(
             .await;
         return Err(Error::InvalidAuth);
     };
-    let place = call.state.sessions.admit(&identity)?;
+    let place = call.state.logins.sessions.admit(&identity)?;
     let client_info = ClientInfo {
         address: address.unwrap_or_default(),
         ..ClientInfo::default()

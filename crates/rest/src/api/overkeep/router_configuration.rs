@@ -53,7 +53,7 @@ pub(crate) async fn show(
         .unwrap_or_else(|| ".".into());
     let link_port = placement.link_port.unwrap_or(LINK_PORT);
     Ok(Data(configuration(
-        &call.state.address,
+        &call.state.instance.address,
         &advertise,
         link_port,
         &folder,

@@ -72,7 +72,7 @@ pub(crate) async fn begin(
     Body(SignerLogin { signer, host }): Body<SignerLogin>,
 ) -> Result<Data<SignerLoginStarted>> {
     let known =
-        call.state.addresses.iter().find(|address| {
+        call.state.instance.addresses.iter().find(|address| {
             address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443")
         });
     // The issuer must send the browser to this controller and nowhere else.
@@ -98,6 +98,7 @@ pub(crate) async fn begin(
     let redirect = format!("https://{host}{RETURN_PATH}");
     let started = call
         .state
+        .logins
         .signer_logins
         .begin(signer, redirect, call.peer.address, call.now)
         .await?;
@@ -120,6 +121,7 @@ pub(crate) async fn finish(
     } = given;
     let exchanged = call
         .state
+        .logins
         .signer_logins
         .finish(
             Returned {
@@ -139,6 +141,7 @@ pub(crate) async fn finish(
     let caller = match opened(&call, exchanged, client_info).await {
         Err(Error::InvalidAuth) => {
             call.state
+                .logins
                 .refusals
                 .note(
                     &call.state.store,
@@ -166,6 +169,7 @@ async fn opened(
     let (signer, token) = exchanged.ok_or(Error::InvalidAuth)?;
     let principal = call
         .state
+        .logins
         .tokens
         .login(&call.state.store, call.now, &token)
         .await?;
@@ -173,6 +177,6 @@ async fn opened(
     if !matches!(&principal.basis, LoginBasis::Token(of) if *of == signer) {
         return Err(Error::InvalidAuth);
     }
-    let place = call.state.sessions.admit(&principal.identity)?;
+    let place = call.state.logins.sessions.admit(&principal.identity)?;
     login::open(&call.changes, principal, client_info, place).await
 }
