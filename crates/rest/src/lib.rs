@@ -4,9 +4,10 @@
 //! them first; `api/overkeep/mod.rs` has what only this controller offers, `api/fabric/mod.rs` the
 //! lists for operator tools), the argument and answer types of their functions (`extractor.rs`,
 //! `answer.rs`), the generic operations (`crud.rs`), writes and previews of them
-//! (`change_mode.rs`), and the dispatcher (`dispatcher.rs`). Not here: rules of kinds, storage,
-//! rights. Invariant: every fact about an operation is stated once, in its row; routing, documents,
-//! validation and the permission check use it.
+//! (`change_mode.rs`), the way of a request to its answer (`serve.rs`), and which row it leads to
+//! (`dispatcher.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact about an
+//! operation is stated once, in its row; routing, documents, validation and the permission check
+//! use it.
 //!
 //! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly
 //! authenticated callers are `Permission::Partial`. The members of a service that depend on the
@@ -25,7 +26,6 @@ mod conditional;
 mod connection;
 mod cors;
 mod crud;
-mod dispatch;
 mod dispatcher;
 mod envelope;
 mod error;
@@ -60,6 +60,7 @@ mod request_checks;
 mod route;
 mod row;
 mod send;
+mod serve;
 mod state;
 mod token_scope;
 mod unknown_members;

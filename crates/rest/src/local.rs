@@ -23,11 +23,11 @@ use super::{
     answer::{Content, Reply},
     call::{Call, Peer},
     change_mode,
-    dispatch::run,
     dispatcher::{Dispatcher, Route},
     error,
     header::Header,
     route::normal_path,
+    serve::run,
 };
 
 /// A request over the admin socket.

@@ -1,5 +1,7 @@
-//! Answers a request: runs the function of the row that the dispatcher (`dispatcher.rs`) finds.
-//! `send.rs` sends the answer.
+//! Answers a request: admits it, takes it apart, and runs the function of its row.
+//!
+//! Not here: which row a request leads to (`dispatcher.rs`), and the sending of the answer
+//! (`send.rs`).
 //!
 //! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2.
 //!
