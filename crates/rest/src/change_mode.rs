@@ -136,7 +136,8 @@ pub(crate) fn asks_for_preview(query: &str) -> bool {
     asked(query).as_deref() == Some("true")
 }
 
-/// The value of the parameter `preview`. If it is repeated, any value other than `false` takes precedence.
+/// The value of the parameter `preview`. If it is repeated, any value other than `false` takes
+/// precedence.
 fn asked(query: &str) -> Option<String> {
     let values = form_urlencoded::parse(query.as_bytes())
         .filter(|(name, _)| name == NAME)

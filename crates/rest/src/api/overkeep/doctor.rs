@@ -69,10 +69,7 @@ pub(crate) async fn findings(
         found.extend(of_records);
         if let Some((facts, authorities, _permit)) = with_network {
             found.extend(network::address_findings(&config, Some(&authorities)));
-            found.extend(network::record_findings(
-                &config,
-                facts.as_ref().map_err(String::as_str),
-            ));
+            found.extend(network::record_findings(&config, facts.as_ref()));
         }
         found
     });
@@ -83,7 +80,7 @@ pub(crate) async fn findings(
 }
 
 /// What the checks need of the records. The error becomes a finding.
-async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
+async fn facts_of(call: &Call) -> Result<RecordFacts> {
     let keystore = call.state.keystore.clone();
     let before = call.now.plus(HORIZON);
     let read = call.state.store.scan(move |tx| {
@@ -96,7 +93,7 @@ async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
         })?;
         Ok((ending, signers))
     });
-    let (ending, signers) = read.await.map_err(|error| error.to_string())?;
+    let (ending, signers) = read.await?;
     // Enrollments are left out because they are meant to end within hours.
     let ending = ending
         .into_iter()
