@@ -1,6 +1,6 @@
 //! The log: `tracing` events on stderr, as text for people or as JSON for programs.
 //!
-//! Not here: what is logged, and the request id, which `rest/src/dispatch.rs` puts into the span
+//! Not here: what is logged, and the request id, which `rest/src/serve.rs` puts into the span
 //! `request` as its field `id`. Both forms show the fields of the span around an event. Start with
 //! `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!

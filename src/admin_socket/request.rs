@@ -16,6 +16,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use model::error::Result;
 use rest::{Dispatcher, LocalPart, LocalRequest, answer_locally};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +81,7 @@ pub fn answer(
             let result =
                 answer_locally(dispatcher, request, &mut |part| out.send(Ok(part)).is_ok());
             if let Err(error) = result {
-                drop(out.send(Err(error.to_string())));
+                drop(out.send(Err(error)));
             }
         });
         // When `write_answer` returns, `parts` is dropped, and the thread ends at its next attempt
@@ -90,7 +91,7 @@ pub fn answer(
 }
 
 fn write_answer(
-    parts: Receiver<Result<LocalPart, String>>,
+    parts: Receiver<Result<LocalPart>>,
     stream: &mut UnixStream,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
@@ -117,7 +118,7 @@ fn write_answer(
                     write_line(stream, &AnswerLine::Piece(STANDARD.encode(part)))
                 })?;
             }
-            Ok(Err(reason)) => return write_line(stream, &AnswerLine::Broken(reason)),
+            Ok(Err(error)) => return write_line(stream, &AnswerLine::Broken(error.to_string())),
             Err(RecvTimeoutError::Timeout) if stopped.load(Ordering::Acquire) => {
                 return write_line(stream, &AnswerLine::Broken("the controller stops".into()));
             }

@@ -23,7 +23,10 @@ use policy::{
     enrollment::Reserved,
     expiring::ExpiryNotice,
 };
-use rest::{AppState, Build, Interfaces, LastHour, NetworkTokens};
+use rest::{
+    AppState, Build, Caches, Instance, Interfaces, LastHour, Logins, NetworkTokens, RouterNetwork,
+    Upkeep,
+};
 use store::Store;
 use uuid::Uuid;
 
@@ -267,21 +270,44 @@ impl ControllerCore {
         trials: &Trials,
     ) -> Result<AppState, NotStarted> {
         Ok(AppState {
-            build: Build {
-                revision: env!("OVERKEEP_REVISION"),
-                date: env!("OVERKEEP_BUILD_DATE"),
-            },
             store: self.store.clone(),
             changes: self.changes.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),
-            hosting: self.followers.hosting.clone(),
             keystore: self.keystore.clone(),
-            router: router.clone(),
-            control: control.clone(),
-            maintenance: self.maintenance.clone(),
-            trials: trials.clone(),
+            clock: self.clock.clone(),
+            config: self.config.clone(),
+            limits: ArcSwap::from_pointee(limits(&self.config)),
+            metrics: self.metrics.clone(),
+            readers: self.followers.readers.clone(),
             descriptions: interfaces.descriptions(),
+            logins: self.logins()?,
+            network: RouterNetwork {
+                router: router.clone(),
+                control: control.clone(),
+                hosting: self.followers.hosting.clone(),
+                last_hour: last_hour.clone(),
+            },
+            instance: self.instance(),
+            upkeep: Upkeep {
+                maintenance: self.maintenance.clone(),
+                trials: trials.clone(),
+                network_checks: Arc::new(tokio::sync::Semaphore::new(1)),
+            },
+            caches: Caches {
+                json: self.followers.json_cache.clone(),
+                routers: self.followers.routers.clone(),
+                network_tokens: NetworkTokens::default(),
+            },
+        })
+    }
+
+    /// The components that log callers in and recognize them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn logins(&self) -> Result<Logins, NotStarted> {
+        Ok(Logins {
             sessions: self.followers.sessions.clone(),
             api_tokens: self.followers.api_tokens.clone(),
             login_links: self.login_links.clone(),
@@ -290,29 +316,29 @@ impl ControllerCore {
                 change::seal(&self.store, &self.sealed_keys)?,
                 &self.config.codes,
             ),
-            refusals: self.refusals.clone(),
-            metrics: self.metrics.clone(),
-            readers: self.followers.readers.clone(),
-            last_hour: last_hour.clone(),
-            config: self.config.clone(),
-            network_checks: Arc::new(tokio::sync::Semaphore::new(1)),
-            signer_logins: SignerLogins::new(self.config.key_sets.clone()),
             tokens: Tokens::new(&self.config.tokens, self.config.key_sets.clone()),
-            started: self.clock.now(),
-            clock: self.clock.clone(),
-            instance: Uuid::new_v4()
+            signer_logins: SignerLogins::new(self.config.key_sets.clone()),
+            refusals: self.refusals.clone(),
+        })
+    }
+
+    /// What is known of this controller, with a new instance id.
+    fn instance(&self) -> Instance {
+        Instance {
+            build: Build {
+                revision: env!("OVERKEEP_REVISION"),
+                date: env!("OVERKEEP_BUILD_DATE"),
+            },
+            id: Uuid::new_v4()
                 .simple()
                 .to_string()
                 .chars()
                 .take(10)
                 .collect(),
+            started: self.clock.now(),
             address: self.advertised.clone(),
             addresses: self.addresses.clone(),
             reserved: self.reserved.clone(),
-            limits: ArcSwap::from_pointee(limits(&self.config)),
-            json_cache: self.followers.json_cache.clone(),
-            routers: self.followers.routers.clone(),
-            network_tokens: NetworkTokens::default(),
-        })
+        }
     }
 }

@@ -15,6 +15,7 @@ mod routers;
 mod running;
 mod service_manager;
 mod settings;
+mod signals;
 mod terminal;
 
 pub(crate) use announcement::password_file;
@@ -47,7 +48,6 @@ use policy::{
 };
 use rest::{ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener};
 use store::{Progress, Store};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     admin_socket::{AdminContext, Command, socket},
@@ -61,7 +61,7 @@ use self::{
     metrics::MetricsServer,
     reload::Reload,
     settings::{context, files, options},
-    terminal::Terminal,
+    signals::{Hangup, Signals},
 };
 
 /// Starts a controller in this process.
@@ -382,52 +382,19 @@ fn listen(
     }
 }
 
-/// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP,
-/// and stops on SIGTERM or SIGINT, and when the terminal hangs up that it was started on.
+/// `overkeep run`: starts a controller, prints its addresses, handles signals (`signals.rs`), and
+/// stops on SIGTERM or SIGINT, and when the terminal hangs up that it was started on.
 ///
 /// # Errors
 /// It does not start.
 pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
-    let (system, failed) = (System::new(), |e: std::io::Error| {
-        NotStarted(format!("signals: {e}"))
-    });
-    let terminal = Terminal::of_start();
-    // A SIGHUP during the start is handled after it. The other signals end the process during the
-    // start, which is safe at any moment.
-    let mut hangup = system
-        .block_on(async { signal(SignalKind::hangup()) })
-        .map_err(failed)?;
+    let system = System::new();
+    let hangup = system.block_on(async { Hangup::take() })?;
     let controller = start(&config, Clock::system())?;
-    let ends = || {
-        Ok((
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        ))
-    };
-    let (mut term, mut interrupt) = system.block_on(async { ends() }).map_err(failed)?;
+    let signals = system.block_on(async { Signals::take(hangup) })?;
     announcement::announce(&config, &controller)?;
     service_manager::ready(controller.advertised());
-    system.block_on(async {
-        let mut watchdog = tokio::time::interval(service_manager::watchdog_interval());
-        loop {
-            tokio::select! {
-                _ = term.recv() => return,
-                _ = interrupt.recv() => return,
-                _ = hangup.recv() => {
-                    if terminal.hangs_up().await {
-                        tracing::info!("the terminal hung up");
-                        return;
-                    }
-                    service_manager::reloading();
-                    controller.reload.read(&again);
-                    service_manager::ready(controller.advertised());
-                }
-                // Sent even if the controller cannot write at present: it recovers without a
-                // restart.
-                _ = watchdog.tick() => service_manager::watchdog(),
-            }
-        }
-    });
+    system.block_on(signals.handle(&controller, &again));
     service_manager::stopping();
     tracing::info!("stopping");
     controller.stop();

@@ -1,6 +1,6 @@
 //! What a function in a route table knows about its request.
 
-use std::{net::IpAddr, ops::Deref, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 use model::{
     clock::Timestamp,
@@ -46,13 +46,6 @@ pub struct Call {
     pub now: Timestamp,
     /// Whether the request came over the admin socket, which has no sessions.
     pub local: bool,
-}
-
-impl Deref for Call {
-    type Target = AppState;
-    fn deref(&self) -> &AppState {
-        &self.state
-    }
 }
 
 impl Call {
@@ -103,16 +96,16 @@ impl Call {
         let AppState {
             store,
             keystore,
-            passwords,
-            reserved,
+            logins,
+            instance,
             ..
         } = &*self.state;
         EnrollmentContext {
             store,
             changes: &self.changes,
             keystore,
-            passwords,
-            reserved,
+            passwords: &logins.passwords,
+            reserved: &instance.reserved,
             now: self.now,
             address: self.peer.address,
         }
@@ -127,6 +120,7 @@ impl Call {
             session, identity, ..
         } = self.caller()?.as_ref();
         let known = self
+            .state
             .posture
             .evidence(identity.id.as_str(), Some(session.id.as_str()));
         Ok(known.seen_by(&identity.state.sdk_info))

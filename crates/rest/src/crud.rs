@@ -17,13 +17,13 @@ use super::{
     body,
     cache::json_cache::CachedJson,
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace},
     fixed_members,
     list_body::{self, StreamedList, joined_here},
     list_part::Part,
     listing::Listing,
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// Selects records by their role attributes.
@@ -99,7 +99,7 @@ pub(crate) async fn list_by_roles<E: Entity>(
     Query(wanted): Query<RoleListing>,
 ) -> Result<StreamedList<Detail<E::View>>> {
     let ids = match access::subject(E::KIND.name) {
-        Some(subject) => wanted.roles.ids(&call.access, subject)?,
+        Some(subject) => wanted.roles.ids(&call.state.access, subject)?,
         None => None,
     };
     list_records::<E>(call, wanted.listing, ids).await
@@ -114,7 +114,7 @@ async fn list_records<E: Entity>(
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let texts = call.json_cache.clone();
+    let texts = call.state.caches.json.clone();
     let find = move |tx: &Read<'_>| {
         plan.ids(tx)
             .map(|(ids, total)| (ids, Pagination::of(window, total)))
@@ -136,15 +136,17 @@ pub(crate) async fn detail<E: Entity>(
     call: Call,
     id: Id<E>,
 ) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
-    let at = call.json_cache.now();
-    call.store.read(|tx| call.json_cache.detail(&id, tx, at))
+    let at = call.state.caches.json.now();
+    call.state
+        .store
+        .read(|tx| call.state.caches.json.detail(&id, tx, at))
 }
 
 /// POST /{kind}
 pub(crate) async fn create<E: Lifecycle + JsonSchema>(
     call: Call,
     Create(draft): Create<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let create = move |change: &Change<'_, '_>| {
         let unmatchable = unmatchable::members(draft.spec.unmatchable());
@@ -152,7 +154,7 @@ pub(crate) async fn create<E: Lifecycle + JsonSchema>(
             .create(draft)
             .map(|record| CreatedLocation::new(&record.id).naming(unmatchable))
     };
-    preview.change(&call, create).await
+    mode.run(&call, create).await
 }
 
 /// PUT /{kind}/{id}
@@ -163,7 +165,7 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     Replace {
         body, is_strict, ..
     }: Replace<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
@@ -179,7 +181,7 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
         change.edit_record(stored, replaced)?;
         Ok(edited)
     };
-    preview.change(&call, replace).await
+    mode.run(&call, replace).await
 }
 
 /// PATCH /{kind}/{id}
@@ -188,7 +190,7 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     id: Id<E>,
     known: IfMatch,
     patch: Patch<E>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     let patch = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
@@ -209,7 +211,7 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
         change.edit_record(stored, patched)?;
         Ok(edited)
     };
-    preview.change(&call, patch).await
+    mode.run(&call, patch).await
 }
 
 /// DELETE /{kind}/{id}
@@ -217,14 +219,14 @@ pub(crate) async fn delete<E: Lifecycle>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
         change.delete_record(stored).map(|()| NoData)
     };
-    preview.change(&call, delete).await
+    mode.run(&call, delete).await
 }
 
 /// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers
@@ -269,7 +271,7 @@ pub(crate) async fn related<P: Entity, C: Entity>(
     id: Id<P>,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Detail<C::View>>> {
-    let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
+    let ids = access::related(&call.state.access, P::KIND, id.as_str(), C::KIND);
     list_body::listed(
         &call,
         listing,

@@ -1,4 +1,5 @@
 //! The interfaces of a running controller, and which row of them a request leads to.
+//! Not here: the way of a request to its answer (`serve.rs`).
 //!
 //! Each interface has a radix tree of its paths. The default service of actix-web uses these trees,
 //! because actix-web itself would try its resources one after the other.
@@ -125,7 +126,7 @@ impl Dispatcher {
     pub(super) fn request_id(&self) -> String {
         format!(
             "{}-{}",
-            self.state.instance,
+            self.state.instance.id,
             self.requests.fetch_add(1, Ordering::Relaxed)
         )
     }

@@ -3,10 +3,11 @@
 //! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read
 //! them first; `api/overkeep/mod.rs` has what only this controller offers, `api/fabric/mod.rs` the
 //! lists for operator tools), the argument and answer types of their functions (`extractor.rs`,
-//! `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the
-//! dispatcher (`dispatcher.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact
-//! about an operation is stated once, in its row; routing, documents, validation and the permission
-//! check use it.
+//! `answer.rs`), the generic operations (`crud.rs`), writes and previews of them
+//! (`change_mode.rs`), the way of a request to its answer (`serve.rs`), and which row it leads to
+//! (`dispatcher.rs`). Not here: rules of kinds, storage, rights. Invariant: every fact about an
+//! operation is stated once, in its row; routing, documents, validation and the permission check
+//! use it.
 //!
 //! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly
 //! authenticated callers are `Permission::Partial`. The members of a service that depend on the
@@ -20,11 +21,11 @@ mod body;
 mod body_schema;
 mod cache;
 mod call;
+mod change_mode;
 mod conditional;
 mod connection;
 mod cors;
 mod crud;
-mod dispatch;
 mod dispatcher;
 mod envelope;
 mod error;
@@ -44,6 +45,7 @@ mod list_body;
 mod list_part;
 mod listing;
 mod local;
+mod logins;
 mod media_type;
 pub mod metrics_listener;
 mod network_document;
@@ -58,6 +60,7 @@ mod request_checks;
 mod route;
 mod row;
 mod send;
+mod serve;
 mod state;
 mod token_scope;
 mod unknown_members;
@@ -73,6 +76,7 @@ pub use last_hour::LastHour;
 pub use limits::{RequestLimits, target_bound};
 pub use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
+pub use logins::Logins;
 pub use metrics_listener::MetricsFormat;
 pub use network_document::{
     defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references,
@@ -81,7 +85,7 @@ pub use openapi::descriptions::{Descriptions, LazyDocument};
 pub use permission::Permission;
 pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;
-pub use state::{AppState, Build};
+pub use state::{AppState, Build, Caches, Instance, RouterNetwork, Upkeep};
 
 use model::error::Result;
 

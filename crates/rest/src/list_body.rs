@@ -77,7 +77,7 @@ impl Rest {
             let (ids, write, at) = (
                 self.ids.clone(),
                 self.write.clone(),
-                self.state.json_cache.now(),
+                self.state.caches.json.now(),
             );
             let (start, has_entries) = (self.at, self.has_entries);
             let written = move |tx: &Read<'_>| {
@@ -201,9 +201,10 @@ pub(crate) async fn joined<T>(
     find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Result<StreamedList<T>> {
-    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
+    let (at, write) = (call.state.caches.json.now(), Arc::new(write) as Write);
     let first = write.clone();
     let beginning = call
+        .state
         .store
         .scan(move |tx| Beginning::of(tx, find, at, &first))
         .await?;
@@ -221,9 +222,10 @@ pub(crate) async fn joined_here<T>(
     find: impl Fn(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Result<StreamedList<T>> {
-    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
+    let (at, write) = (call.state.caches.json.now(), Arc::new(write) as Write);
     let first = write.clone();
     let beginning = call
+        .state
         .store
         .ask(move |tx| Beginning::of(tx, &find, at, &first))
         .await?;

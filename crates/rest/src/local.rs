@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     answer::{Content, Reply},
     call::{Call, Peer},
-    dispatch::run,
+    change_mode,
     dispatcher::{Dispatcher, Route},
     error,
     header::Header,
-    preview,
     route::normal_path,
+    serve::run,
 };
 
 /// A request over the admin socket.
@@ -119,7 +119,7 @@ async fn respond(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply
     let state = &dispatcher.state;
     let Route { row, segments, .. } =
         dispatcher.find(&request.method, &normal_path(&request.path))?;
-    preview::refuse_unsupported(row, &request.query)?;
+    change_mode::refuse_unsupported_preview(row, &request.query)?;
     if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));
     }

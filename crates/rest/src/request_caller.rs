@@ -39,9 +39,15 @@ pub(super) async fn resolve(
             None => return Ok(None),
         },
     };
-    let open = state.caller(token, bearer).await?;
+    let AppState {
+        store,
+        logins,
+        clock,
+        ..
+    } = state;
+    let open = logins.caller(store, clock.now(), token, bearer).await?;
     let caller = if open.is_none() && shows_session {
-        state.sessions.ended_with_signer(&state.store, token)?
+        logins.sessions.ended_with_signer(store, token)?
     } else {
         open
     };

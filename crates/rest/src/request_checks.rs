@@ -1,7 +1,7 @@
 //! What a request must fulfil for the row that it found: the session, the permission, and the media
 //! types of body and answer.
 //!
-//! Not here: the order of the checks (`dispatch.rs`), and the arguments of the row's function
+//! Not here: the order of the checks (`serve.rs`), and the arguments of the row's function
 //! (`extractor.rs`).
 
 use std::sync::Arc;

@@ -32,11 +32,11 @@ pub(super) fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppSt
     for header in OF_EVERY_ANSWER {
         answer.insert_header(header);
     }
-    answer.insert_header((Header::Instance.name(), state.instance.as_str()));
+    answer.insert_header((Header::Instance.name(), state.instance.id.as_str()));
     // Listening addresses may be for some clients only. Of those that are advertised, all clients
     // reach the first.
     if state.config.advertise.len() > 1 {
-        answer.insert_header((MOVED, format!("https://{}", state.address)));
+        answer.insert_header((MOVED, format!("https://{}", state.instance.address)));
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn send(
     );
     add_common_headers(&mut answer, state);
     if let Some(caller) = caller {
-        let (ends, left) = state.ends(caller);
+        let (ends, left) = state.logins.ends(caller, state.clock.now());
         answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
         answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
     }

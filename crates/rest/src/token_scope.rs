@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use model::entity::{ApiToken, Record, api_token::READ};
 use policy::change::KINDS;
 
-use super::{permission::Permission, preview, row::Row};
+use super::{change_mode, permission::Permission, row::Row};
 
 /// First path segments of operations that change the caller's session, credentials or evidence. API
 /// tokens have none of these.
@@ -122,7 +122,8 @@ pub(crate) fn is_own(row: &Row, ids: &[String], token: &Record<ApiToken>) -> boo
 /// Whether a token may use an operation. A preview counts as the action `read`.
 pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     let is_network = row.path == NETWORK;
-    let is_preview = preview::is_asked(row, query) || is_network && preview::asks(query);
+    let is_preview =
+        change_mode::is_preview(row, query) || is_network && change_mode::asks_for_preview(query);
     let action = if is_preview { READ } else { action(row) };
     let first = literals(row).next().unwrap_or_default();
     let shows_codes = first == "current-identity" && literals(row).any(|part| part == CODES);

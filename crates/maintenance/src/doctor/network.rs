@@ -9,6 +9,7 @@ use std::{
 
 use model::{
     config::{self, Address, Config},
+    error::Error,
     outbound::HttpClient,
 };
 use policy::authentication::key_sets;
@@ -85,7 +86,7 @@ pub struct RecordFacts {
 
 /// The findings about certificates that end, and about the key sets of signers. `facts` is an error
 /// if the records cannot be read.
-pub fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
+pub fn record_findings(config: &Config, facts: Result<&RecordFacts, &Error>) -> Vec<DoctorFinding> {
     match facts {
         Ok(RecordFacts { ending, signers }) => vec![
             certificates(ending),

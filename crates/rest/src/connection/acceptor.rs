@@ -34,8 +34,8 @@ use super::{
 };
 use crate::{
     call::Peer,
-    dispatch::{self, OnlyHead},
     dispatcher::Dispatcher,
+    serve::{self, OnlyHead},
 };
 
 /// Bytes that TLS may buffer when the socket does not accept them.
@@ -78,7 +78,7 @@ type App = BoxServiceFactory<(), Request, Response<BoxBody>, Response<BoxBody>, 
 fn app(dispatcher: web::Data<Dispatcher>) -> App {
     let app = actix_web::App::new()
         .app_data(dispatcher)
-        .default_service(web::to(dispatch::serve));
+        .default_service(web::to(serve::serve));
     let app = map_config(app.into_factory(), |()| AppConfig::default());
     boxed::factory(
         app.map(Response::from)

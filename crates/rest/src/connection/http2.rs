@@ -4,7 +4,7 @@
 //! connection. A request is processed once the client has read enough of the previous answers
 //! (`connection/memory_ledger.rs`). If a client reads nothing of an answer for too long, the
 //! connection is closed. Not here: sockets and TLS (the crate `listener`), the content of answers
-//! (`dispatch.rs`). Invariant: data that was passed to `h2` and is not yet written is held in the
+//! (`serve.rs`). Invariant: data that was passed to `h2` and is not yet written is held in the
 //! account of the connection.
 
 use std::{

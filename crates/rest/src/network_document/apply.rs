@@ -13,6 +13,7 @@ use store::Read;
 
 use super::{
     assertion, defaults,
+    differences::{MemberChange, differences},
     kind::{DeclaredKind, DeclaredRecord, NAME},
     kinds::{ASSERTIONS, DeclaredKinds},
     names::DeclaredNames,
@@ -52,16 +53,6 @@ pub(crate) struct ObjectChange {
     pub name: String,
     /// The members that an update changes.
     pub members: Vec<MemberChange>,
-}
-
-/// A member that changes; references are shown as names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "NetworkMemberChange")]
-pub(crate) struct MemberChange {
-    /// The name of the member, as requests write it.
-    pub member: String,
-    pub before: Json,
-    pub after: Json,
 }
 
 /// The result of applying a document.
@@ -235,23 +226,6 @@ fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Re
         }
     }
     Ok(draft)
-}
-
-fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
-    let names = [before, after]
-        .into_iter()
-        .filter_map(Json::as_object)
-        .flat_map(Map::keys)
-        .collect::<BTreeSet<_>>();
-    let of = |json: &Json, name: &str| json.get(name).cloned().unwrap_or_default();
-    let changes = names.into_iter().map(|name| MemberChange {
-        member: name.clone(),
-        before: of(before, name),
-        after: of(after, name),
-    });
-    changes
-        .filter(|member| member.before != member.after)
-        .collect()
 }
 
 /// Deletes the objects that the document does not name, of the kinds that the document lists.

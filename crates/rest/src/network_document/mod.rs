@@ -12,6 +12,7 @@
 pub(crate) mod apply;
 pub(crate) mod assertion;
 pub(crate) mod defaults;
+mod differences;
 pub(crate) mod export;
 pub(crate) mod kind;
 pub(crate) mod kinds;

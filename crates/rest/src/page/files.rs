@@ -56,7 +56,6 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/account.js"),
         ),
         File::new("/page/api.js", JAVASCRIPT, include_bytes!("assets/api.js")),
-        File::new("/page/ask.js", JAVASCRIPT, include_bytes!("assets/ask.js")),
         File::new(
             "/page/care.js",
             JAVASCRIPT,
@@ -86,6 +85,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             "/page/expiring.js",
             JAVASCRIPT,
             include_bytes!("assets/expiring.js"),
+        ),
+        File::new(
+            "/page/explain.js",
+            JAVASCRIPT,
+            include_bytes!("assets/explain.js"),
         ),
         File::new(
             "/page/fields.js",

@@ -52,7 +52,7 @@ pub(crate) async fn of_caller(
     let caller = call.caller()?;
     let all = caller.is_admin();
     let ids = access::related(
-        &call.access,
+        &call.state.access,
         Identity::KIND,
         caller.identity.id.as_str(),
         EdgeRouter::KIND,
@@ -110,11 +110,12 @@ pub(crate) async fn of_service(
         return Err(Error::Unauthorized { anonymous: true });
     }
     let caller = call.caller()?;
-    call.store
+    call.state
+        .store
         .read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let identity = caller.identity.id.as_str();
-    let linked = call.store.online().linked_to_built_in();
-    let ids = call.access.ask(|engine| {
+    let linked = call.state.store.online().linked_to_built_in();
+    let ids = call.state.access.ask(|engine| {
         let routers = engine.session_edge_routers(identity, id.as_str(), linked.as_ref());
         routers.in_order().map(|(_, id)| id.to_string()).collect()
     });

@@ -24,7 +24,13 @@ pub(crate) struct KeySet {
 /// GET /enroll/jwks
 pub(crate) async fn keys(call: Call) -> Result<BareJson<KeySet>> {
     Ok(BareJson(KeySet {
-        keys: call.keystore.signer().public_keys().cloned().collect(),
+        keys: call
+            .state
+            .keystore
+            .signer()
+            .public_keys()
+            .cloned()
+            .collect(),
     }))
 }
 
@@ -61,7 +67,7 @@ pub(crate) async fn challenge(
     if Uuid::try_parse(&asked.nonce).is_err() {
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }
-    let signer = call.keystore.signer();
+    let signer = call.state.keystore.signer();
     let Some(key) = signer
         .public_keys()
         .find(|key| key.kid == asked.key_id)
@@ -81,6 +87,6 @@ pub(crate) async fn challenge(
         signature,
         algorithm: key.alg,
         kid: key.kid,
-        ca_pool: call.keystore.bundle_pem(call.now.seconds()),
+        ca_pool: call.state.keystore.bundle_pem(call.now.seconds()),
     }))
 }

@@ -104,17 +104,18 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
         happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
     );
     if !responses.is_empty() {
-        call.posture.take(identity, api_session, responses)?;
+        call.state.posture.take(identity, api_session, responses)?;
         let (posture, trigger) = (
-            call.posture.clone(),
+            call.state.posture.clone(),
             Trigger::Identity(identity.to_string()),
         );
         let sessions_to_end = call
+            .state
             .store
             .scan(move |tx| posture::sessions_to_end(tx, &posture, &trigger))
             .await?;
         if !sessions_to_end.is_empty() {
-            let report = call.posture.report(identity, api_session);
+            let report = call.state.posture.report(identity, api_session);
             let end = move |change: &Change<'_, '_>| {
                 posture::end(change, &sessions_to_end)
                     .and_then(|()| posture::write_report(change, report))
@@ -122,7 +123,11 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
             call.changes.run(end).await?;
         }
     }
-    let (access, evidence, identity) = (call.access.clone(), call.evidence()?, identity.clone());
+    let (access, evidence, identity) = (
+        call.state.access.clone(),
+        call.evidence()?,
+        identity.clone(),
+    );
     let find = move |tx: &Read<'_>| {
         let mut services = Ids::default();
         for (service, timeout) in
@@ -168,7 +173,7 @@ pub(crate) fn allowed(
     wanted: PolicyType,
 ) -> Result<Vec<Id<ServicePolicy>>> {
     let id = service.id.as_str();
-    let (policies, evidence) = match call.posture.permission(
+    let (policies, evidence) = match call.state.posture.permission(
         &caller.identity,
         &caller.session.id,
         id,
@@ -177,15 +182,19 @@ pub(crate) fn allowed(
         ServicePermission::Granted(policies) => return Ok(policies),
         ServicePermission::Blocked(policies, evidence) => (policies, evidence),
         ServicePermission::Missing => {
-            call.store
+            call.state
+                .store
                 .read(|tx| visible(call, caller, tx, &service.id))?;
             return Err(Error::invalid("ServiceId", "service not found", id));
         }
     };
     let failed = call
+        .state
         .store
         .read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
-    call.posture.keep_failure(&caller.identity.id, failed)?;
+    call.state
+        .posture
+        .keep_failure(&caller.identity.id, failed)?;
     Err(Error::InvalidPosture(
         policies
             .into_iter()

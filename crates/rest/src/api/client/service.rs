@@ -92,7 +92,8 @@ pub(crate) fn visible(
     let service = tx.get(id)?;
     let identity = caller.identity.id.as_str();
     let may = |right| {
-        call.access
+        call.state
+            .access
             .ask(|engine| engine.may(identity, id.as_str(), right))
     };
     let seen = caller.is_admin()
@@ -109,16 +110,16 @@ pub(crate) fn visible(
 /// GET /services/{id}
 pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
         let plan = ViewPlan::new(
             tx,
-            &call.access,
+            &call.state.access,
             call.evidence()?,
             caller.identity.clone(),
             &caller.config_types(),
         )?;
-        let data = Viewer::new(tx, &call.access, &plan).render(&service)?;
+        let data = Viewer::new(tx, &call.state.access, &plan).render(&service)?;
         Ok(Tagged {
             data,
             tag: entity_tag(&service)?,
@@ -137,10 +138,11 @@ pub(crate) struct Updates {
 /// GET /current-api-session/service-updates
 pub(crate) async fn updates(call: Call) -> Result<Data<Updates>> {
     let caller = call.caller()?;
-    let since = caller.session.created_at.max(call.started);
+    let since = caller.session.created_at.max(call.state.instance.started);
     let identity = caller.identity.id.as_str();
     let otherwise = u64::try_from(since.millis()).unwrap_or_default();
     let at = call
+        .state
         .access
         .ask(|engine| engine.last_change_at(identity, otherwise));
     Ok(Data(Updates {

@@ -41,13 +41,17 @@ pub(crate) struct ServiceListRequest {
 /// The identity does not exist, a filter is invalid, or those of [`joined`].
 pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<StreamedList<T>> {
     let (access, posture, caller, own) = (
-        call.access.clone(),
-        call.posture.clone(),
+        call.state.access.clone(),
+        call.state.posture.clone(),
         call.caller()?.clone(),
         call.evidence()?,
     );
     let planned = Arc::new(OnceLock::new());
-    let (json_cache, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
+    let (json_cache, plan, engine) = (
+        call.state.caches.json.clone(),
+        planned.clone(),
+        access.clone(),
+    );
     // Otherwise all services of an identity are listed in memory, which takes long without reading
     // rows.
     let is_quick = wanted.as_identity.is_none()

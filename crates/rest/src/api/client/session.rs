@@ -50,13 +50,17 @@ pub(crate) async fn create(
         .check("tags", Amount::default(), call.changes.most_of_clients())?;
     let (api_session, service) = (&caller.session.id, &wish.service_id);
     let key = Session::key(api_session, service, wanted);
-    if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
+    if let Some(open) = call
+        .state
+        .store
+        .read(|tx| tx.find_by::<Session>("key", &key))?
+    {
         let open = with_current_token(&call, open).await?;
-        return SessionViewer::read(&call, |sight| sight.render(&open)).map(CreatedData);
+        return SessionViewer::read(&call.state, |sight| sight.render(&open)).map(CreatedData);
     }
-    let service = call.store.read(|tx| tx.get(service))?;
+    let service = call.state.store.read(|tx| tx.get(service))?;
     let service_policies = allowed(&call, &caller, &service, wanted)?;
-    let routers = SessionViewer::read(&call, |sight| {
+    let routers = SessionViewer::read(&call.state, |sight| {
         Ok(sight.in_common(&caller.identity.id, &service.id))
     })?;
     if routers.is_empty() {
@@ -71,18 +75,24 @@ pub(crate) async fn create(
         policy_type: wanted,
         service_policies,
     };
-    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &session);
+    let is_signed = session_tokens::needs_signed(&call.state.store, &call.state.access, &session);
     session.token = call
         .changes
         .session_token(&id, &session, is_signed, call.now)?;
-    let place = call.sessions.admit_service(&caller.identity.id)?;
+    let place = call
+        .state
+        .logins
+        .sessions
+        .admit_service(&caller.identity.id)?;
     // The slot is held until the session is stored and is itself counted.
     let (record, _) = call
         .changes
         .run(move |change| open(change, id, session, wish.tags).map(|record| (record, place)))
         .await?;
-    SessionViewer::read(&call, |sight| sight.render_with_routers(&record, &routers))
-        .map(CreatedData)
+    SessionViewer::read(&call.state, |sight| {
+        sight.render_with_routers(&record, &routers)
+    })
+    .map(CreatedData)
 }
 
 /// Stores the session, or returns the one that another request opened meanwhile.
@@ -113,7 +123,7 @@ fn open(
 /// An open session with a token that routers accept: another one if the key of the listener has
 /// changed, the token is old, or a router needs a signed one now.
 async fn with_current_token(call: &Call, open: Record<Session>) -> Result<Record<Session>> {
-    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &open.spec);
+    let is_signed = session_tokens::needs_signed(&call.state.store, &call.state.access, &open.spec);
     if call
         .changes
         .is_session_token_current(&open, is_signed, call.now)

@@ -79,7 +79,7 @@ pub(crate) async fn detail(
     id: Id<SessionCertificate>,
 ) -> Result<Tagged<ShownCertificate>> {
     let session = session(&call)?;
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let certificate = own(tx, &id, session)?;
         Ok(Tagged {
             data: seen(&certificate, tx)?,
@@ -133,12 +133,13 @@ pub(crate) async fn create(
     let session = session(&call)?.clone();
     let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
     let issued = call
+        .state
         .keystore
         .authority()
         .issue_session(&csr, call.now.seconds())
         .map_err(unissued)?;
     let work = {
-        let (issued, limit) = (issued.clone(), call.limits.load().certificates);
+        let (issued, limit) = (issued.clone(), call.state.limits.load().certificates);
         move |change: &Change<'_, '_>| {
             change
                 .find(&session)?
@@ -147,7 +148,7 @@ pub(crate) async fn create(
         }
     };
     let record = call.changes.run(work).await?;
-    let cas = call.keystore.bundle_pem(call.now.seconds());
+    let cas = call.state.keystore.bundle_pem(call.now.seconds());
     Ok(CreatedData(Certified {
         at: Location::of(&record.id),
         certificate: issued.pem(),

@@ -60,7 +60,8 @@ pub(crate) async fn of_service(
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Detail<View>>> {
     let caller = call.caller()?;
-    call.store
+    call.state
+        .store
         .read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Scope::Having {
         field: "service",

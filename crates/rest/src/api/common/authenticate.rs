@@ -91,7 +91,11 @@ pub(crate) async fn authenticate(
                 address,
                 ..RejectedCaller::default()
             };
-            call.refusals.note(&call.store, refused, call.now).await;
+            call.state
+                .logins
+                .refusals
+                .note(&call.state.store, refused, call.now)
+                .await;
             return Err(Error::InvalidAuth);
         }
         other => other?,
@@ -108,12 +112,19 @@ pub(crate) async fn login_answer(
     caller: Caller,
     method: &'static str,
 ) -> Result<NewSessionAnswer<SessionDetail>> {
-    call.metrics.logins.count(method);
+    call.state.metrics.logins.count(method);
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
-    call.tokens
-        .satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller)
+    call.state
+        .logins
+        .tokens
+        .satisfy(
+            &call.state.store,
+            call.now,
+            call.bearer.as_deref(),
+            &mut caller,
+        )
         .await?;
-    let timeout = call.sessions.timeout();
+    let timeout = call.state.logins.sessions.timeout();
     Ok(NewSessionAnswer {
         data: current(call, &caller)?,
         token,
@@ -130,11 +141,13 @@ async fn open_session(
     client_info: ClientInfo,
 ) -> Result<Caller> {
     let principal = check_credential(call, method, body).await?;
-    let place = call.sessions.admit(&principal.identity)?;
+    let place = call.state.logins.sessions.admit(&principal.identity)?;
     let has_certificate = principal.certificate.is_some();
     let caller = login::open(&call.changes, principal, client_info, place).await?;
     if has_certificate && caller.session.spec.is_mfa_required {
-        call.codes
+        call.state
+            .logins
+            .codes
             .know(&caller.identity.id, call.peer.address, call.now);
     }
     Ok(caller)
@@ -160,9 +173,9 @@ async fn check_credential(
                 name: username,
             };
             login::password(
-                &call.store,
+                &call.state.store,
                 &call.changes,
-                &call.passwords,
+                &call.state.logins.passwords,
                 call.now,
                 &asker,
                 password,
@@ -170,14 +183,18 @@ async fn check_credential(
             .await
         }
         AuthMethod::Cert => login::certificate(
-            &call.store,
-            &call.keystore,
+            &call.state.store,
+            &call.state.keystore,
             call.now,
             &call.peer.certificates,
         ),
         AuthMethod::ExtJwt => {
             let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
-            call.tokens.login(&call.store, call.now, bearer).await
+            call.state
+                .logins
+                .tokens
+                .login(&call.state.store, call.now, bearer)
+                .await
         }
     }
 }
@@ -185,7 +202,7 @@ async fn check_credential(
 /// The identity that a rejected caller claimed to be, if its user name or certificate belongs to
 /// one.
 fn claimed(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Option<String>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let found = match (method, &body.username, call.chain().first()) {
             (AuthMethod::Password, Some(username), _) => {
                 tx.find_by::<Authenticator>("updbUsername", username)?

@@ -44,7 +44,7 @@ fn render(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthentica
 
 /// A credential of the caller; those of others are not found.
 fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
-    let record = call.store.read(|tx| tx.get(id))?;
+    let record = call.state.store.read(|tx| tx.get(id))?;
     if record.spec.identity_id == call.identity()?.id {
         return Ok(record);
     }
@@ -67,7 +67,7 @@ pub(crate) async fn list(
 pub(crate) async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthenticator>> {
     let record = own(&call, &id)?;
     Ok(Tagged {
-        data: call.store.read(|tx| render(tx, &record))?,
+        data: call.state.store.read(|tx| render(tx, &record))?,
         tag: entity_tag(&record)?,
     })
 }
@@ -178,6 +178,8 @@ async fn set(
         name: username,
     };
     let right = call
+        .state
+        .logins
         .passwords
         .verify(&asker, current, Some(stored.clone()))
         .await?;
@@ -185,11 +187,18 @@ async fn set(
     let wrong = if right {
         None
     } else {
-        Some(call.store.read(|tx| tx.get(policy))?.spec.primary.updb)
+        Some(
+            call.state
+                .store
+                .read(|tx| tx.get(policy))?
+                .spec
+                .primary
+                .updb,
+        )
     };
     if !login::count(
         &call.changes,
-        &call.passwords,
+        &call.state.logins.passwords,
         &identity_id,
         wrong.as_ref(),
         call.now,
@@ -200,8 +209,10 @@ async fn set(
     }
     if let Some(password) = edit.password {
         edit.password = Some(
-            call.passwords
-                .hash_for(&call.store, &identity_id, call.peer.address, password)
+            call.state
+                .logins
+                .passwords
+                .hash_for(&call.state.store, &identity_id, call.peer.address, password)
                 .await?,
         );
     }

@@ -42,13 +42,13 @@ pub(crate) struct CurrentSession {
 /// A record that the view needs cannot be read.
 pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
-    let active = call.sessions.last_activity(session);
+    let active = call.state.logins.sessions.last_activity(session);
     let authenticator = session
         .spec
         .authenticator()
         .map(Id::<Authenticator>::from_text);
     let authenticator = authenticator
-        .map(|id| call.store.read(|tx| tx.find(&id)))
+        .map(|id| call.state.store.read(|tx| tx.find(&id)))
         .transpose()?
         .flatten();
     let is_cert_extendable = authenticator
@@ -61,7 +61,7 @@ pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
         authenticator.as_ref(),
     );
     of.cached_last_activity_at = active;
-    let (expires_at, left) = call.ends(caller);
+    let (expires_at, left) = call.state.logins.ends(caller, call.state.clock.now());
     let view = CurrentSession {
         of,
         expires_at,
@@ -87,7 +87,7 @@ pub(crate) async fn log_out(call: Call) -> Result<NoData> {
 /// GET /current-identity
 pub(crate) async fn identity(call: Call) -> Result<Data<Detail<<Identity as Entity>::View>>> {
     let id = &call.identity()?.id;
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let record = tx.get(id)?;
         let mut detail = Detail::new(&record, Identity::view(&record, tx)?);
         detail.links = HalLinks::default()

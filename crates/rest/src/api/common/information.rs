@@ -56,6 +56,8 @@ struct ApiVersion {
 pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
     let interface = |name: &str, path: &'static str| {
         let api_base_urls = call
+            .state
+            .instance
             .addresses
             .iter()
             .map(|address| format!("https://{address}{path}"))
@@ -75,9 +77,9 @@ pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
             .into_iter()
             .map(|(name, path)| (name, interface(name, path)))
             .collect(),
-        build_date: call.build.date,
+        build_date: call.state.instance.build.date,
         capabilities: Vec::new(),
-        revision: call.build.revision,
+        revision: call.state.instance.build.revision,
         runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
         version: VersionInfo::COMPARED,
     }))
@@ -108,7 +110,7 @@ pub(crate) async fn protocols(call: Call) -> Result<Data<BTreeMap<&'static str, 
     Ok(Data(BTreeMap::from([(
         "https",
         Protocol {
-            address: call.address.clone(),
+            address: call.state.instance.address.clone(),
         },
     )])))
 }
@@ -140,5 +142,7 @@ impl Answer for CaStore {
 
 /// GET /.well-known/est/cacerts
 pub(crate) async fn ca_store(call: Call) -> Result<CaStore> {
-    Ok(CaStore(call.keystore.bundle_pkcs7(call.now.seconds())))
+    Ok(CaStore(
+        call.state.keystore.bundle_pkcs7(call.now.seconds()),
+    ))
 }

@@ -68,7 +68,7 @@ type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Res
 /// this function.
 async fn pass(call: &Call, code: String, step: MfaStep) -> Result<NoData> {
     let (codes, session, attempt) = (
-        call.codes.clone(),
+        call.state.logins.codes.clone(),
         call.caller()?.session.clone(),
         attempt(call, code)?,
     );
@@ -90,14 +90,17 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
         credential,
         address: call.peer.address,
     };
-    call.codes.admit(&caller.identity.id, &attempt, call.now)?;
+    call.state
+        .logins
+        .codes
+        .admit(&caller.identity.id, &attempt, call.now)?;
     Ok(attempt)
 }
 
 /// POST /current-identity/mfa
 pub(crate) async fn enroll(call: Call) -> Result<CreatedLocation> {
     mfa::may_set_up(call.caller()?)?;
-    let codes = call.codes.clone();
+    let codes = call.state.logins.codes.clone();
     let id = change_own(&call, move |change, identity| {
         mfa::enroll(change, &codes, identity)
     })
@@ -108,7 +111,7 @@ pub(crate) async fn enroll(call: Call) -> Result<CreatedLocation> {
 /// GET /current-identity/mfa
 pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
     let identity = call.identity()?;
-    let (record, mut view) = call.store.read(|tx| {
+    let (record, mut view) = call.state.store.read(|tx| {
         let record = mfa::of(tx, &identity.id)?;
         let view = Mfa::view(&record, tx)?;
         Ok((record, view))
@@ -116,10 +119,12 @@ pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
     if !record.spec.is_verified {
         mfa::may_set_up(call.caller()?)?;
         view.provisioning_url = Some(
-            call.codes
+            call.state
+                .logins
+                .codes
                 .provisioning_url(&record.spec, &identity.spec.name)?,
         );
-        view.recovery_codes = Some(call.codes.recovery_codes(&record.spec)?);
+        view.recovery_codes = Some(call.state.logins.codes.recovery_codes(&record.spec)?);
     }
     Ok(Data(linked(&record, view)))
 }
@@ -128,9 +133,14 @@ pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
 pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
     mfa::may_set_up(call.caller()?)?;
     let identity = call.identity()?;
-    let record = call.store.read(|tx| mfa::unverified(tx, &identity.id))?;
+    let record = call
+        .state
+        .store
+        .read(|tx| mfa::unverified(tx, &identity.id))?;
     Picture::of(
         &call
+            .state
+            .logins
             .codes
             .provisioning_url(&record.spec, &identity.spec.name)?,
         "name",
@@ -140,14 +150,14 @@ pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
 /// DELETE /current-identity/mfa
 pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<NoData> {
     let (codes, attempt) = (
-        call.codes.clone(),
+        call.state.logins.codes.clone(),
         attempt(&call, header.code.unwrap_or_default())?,
     );
     change_own(&call, move |change, identity| {
         mfa::remove(change, &codes, identity, &attempt)
     })
     .await?;
-    call.codes.forgive(&call.identity()?.id);
+    call.state.logins.codes.forgive(&call.identity()?.id);
     Ok(NoData)
 }
 
@@ -162,12 +172,12 @@ pub(crate) async fn recovery_codes(
         .filter(|code| !code.is_empty())
         .or(header.code)
         .unwrap_or_default();
-    let (codes, attempt) = (call.codes.clone(), attempt(&call, code)?);
+    let (codes, attempt) = (call.state.logins.codes.clone(), attempt(&call, code)?);
     let record = change_own(&call, move |change, identity| {
         mfa::show(change, &codes, identity, &attempt)
     })
     .await?;
-    let recovery_codes = call.codes.recovery_codes(&record.spec)?;
+    let recovery_codes = call.state.logins.codes.recovery_codes(&record.spec)?;
     Ok(Data(linked(&record, RecoveryCodes { recovery_codes })))
 }
 
@@ -176,7 +186,7 @@ pub(crate) async fn renew_recovery_codes(
     call: Call,
     Body(given): Body<MfaValidation>,
 ) -> Result<NoData> {
-    let (codes, attempt) = (call.codes.clone(), attempt(&call, given.code)?);
+    let (codes, attempt) = (call.state.logins.codes.clone(), attempt(&call, given.code)?);
     change_own(&call, move |change, identity| {
         mfa::renew(change, &codes, identity, &attempt)
     })

@@ -22,7 +22,9 @@ pub(crate) struct NetworkToken {
 /// GET /network-jwts
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<NetworkToken>>> {
     let token = call
+        .state
+        .caches
         .network_tokens
-        .token(call.keystore.signer(), &call.address)?;
+        .token(call.state.keystore.signer(), &call.state.instance.address)?;
     Ok(Data(vec![NetworkToken { name: NAME, token }]))
 }

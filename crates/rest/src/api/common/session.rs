@@ -73,7 +73,7 @@ impl<'a> SessionViewer<'a> {
         state: &AppState,
         look: impl FnOnce(&SessionViewer<'_>) -> Result<T>,
     ) -> Result<T> {
-        let at = state.routers.now();
+        let at = state.caches.routers.now();
         state
             .store
             .read(|tx| look(&SessionViewer::new(state, tx, at)))
@@ -99,7 +99,7 @@ impl<'a> SessionViewer<'a> {
         record: &Record<Session>,
         routers: &[Arc<str>],
     ) -> Result<Detail<View>> {
-        let edge_routers = self.state.routers.find(routers, self.tx, self.at)?;
+        let edge_routers = self.state.caches.routers.find(routers, self.tx, self.at)?;
         Ok(Detail::new(
             record,
             View {
@@ -179,7 +179,7 @@ pub(crate) async fn list(
     };
     // The number must be taken before the transaction: a later one would keep outdated cache
     // entries.
-    let at = call.routers.now();
+    let at = call.state.caches.routers.now();
     listed(&call, listing, names, wanted, move |tx, record| {
         SessionViewer::new(&state, tx, at).render_full(record)
     })
@@ -197,7 +197,7 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 
 /// GET /sessions/{id}
 pub(crate) async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
-    SessionViewer::read(&call, |sight| {
+    SessionViewer::read(&call.state, |sight| {
         let session = visible(&call, sight.tx, &id)?;
         Ok(Tagged {
             data: sight.render_full(&session)?,
@@ -217,8 +217,12 @@ pub(crate) struct RoutePath {
 
 /// GET /sessions/{id}/route-path: the routers of one of its circuits.
 pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Data<RoutePath>> {
-    call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
+    call.state
+        .store
+        .read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let route_path = call
+        .state
+        .network
         .control
         .path_of_session(id.as_str())
         .unwrap_or_default();
@@ -227,7 +231,9 @@ pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Data<Route
 
 /// DELETE /sessions/{id}
 pub(crate) async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<NoData> {
-    call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
+    call.state
+        .store
+        .read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let delete = move |change: &Change<'_, '_>| {
         let session = change.get(&id)?;
         known.check(&session)?;

@@ -113,8 +113,8 @@ impl Answer for Body {
 /// GET /specs/{id}/spec
 pub(crate) async fn body(call: Call, id: Id<Spec>, accept: Accept) -> Result<Body> {
     let description = match id.as_str() {
-        CLIENT => &call.descriptions.client,
-        MANAGEMENT => &call.descriptions.management,
+        CLIENT => &call.state.descriptions.client,
+        MANAGEMENT => &call.state.descriptions.management,
         _ => return Err(unknown(id)),
     };
     match accept.best(&[YAML, JSON]) {
@@ -151,20 +151,20 @@ impl Answer for Document {
 
 /// GET /openapi.json and /swagger.json of the client interface
 pub(crate) async fn client(call: Call) -> Result<Document> {
-    json(&call.descriptions.client).map(Document)
+    json(&call.state.descriptions.client).map(Document)
 }
 
 /// GET /openapi.json and /swagger.json of the management interface
 pub(crate) async fn management(call: Call) -> Result<Document> {
-    json(&call.descriptions.management).map(Document)
+    json(&call.state.descriptions.management).map(Document)
 }
 
 /// GET /openapi.json of the controller's own interface
 pub(crate) async fn overkeep(call: Call) -> Result<Document> {
-    json(&call.descriptions.overkeep).map(Document)
+    json(&call.state.descriptions.overkeep).map(Document)
 }
 
 /// GET /openapi.json of the fabric interface
 pub(crate) async fn fabric(call: Call) -> Result<Document> {
-    json(&call.descriptions.fabric).map(Document)
+    json(&call.state.descriptions.fabric).map(Document)
 }

@@ -98,11 +98,13 @@ pub(crate) async fn list(
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         state
+            .network
             .control
             .each_circuit(|circuit| render(circuit, tx).map(&mut *found))
     };
     let one = move |tx: &Read<'_>, id: &str| {
-        same.control
+        same.network
+            .control
             .circuit(id)
             .map(|circuit| render(circuit, tx))
             .transpose()
@@ -113,15 +115,17 @@ pub(crate) async fn list(
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
     let circuit = call
+        .state
+        .network
         .control
         .circuit(id.as_str())
         .ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| render(circuit, tx).map(Data))
+    call.state.store.read(|tx| render(circuit, tx).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
-    if call.control.close_circuit(id.as_str()) {
+    if call.state.network.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

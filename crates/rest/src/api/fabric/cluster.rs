@@ -33,7 +33,7 @@ pub(crate) struct ClusterMember {
 pub(crate) async fn members(call: Call) -> Result<Data<Vec<ClusterMember>>> {
     let only = ClusterMember {
         id: "overkeep",
-        address: format!("tls:{}", call.address),
+        address: format!("tls:{}", call.state.instance.address),
         voter: true,
         leader: true,
         version: VersionInfo::COMPARED,

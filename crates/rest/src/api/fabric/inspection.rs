@@ -81,8 +81,10 @@ pub(crate) async fn inspect(
     }
     let ids: BTreeSet<&str> = app_regex.split('|').collect();
     // So that a silent router does not fail the request of which others have answered their part.
-    let limit = call.config.http.request_timeout.duration() / 2;
+    let limit = call.state.config.http.request_timeout.duration() / 2;
     let found = call
+        .state
+        .network
         .control
         .inspect(
             |router| app_regex == ALL || ids.contains(router),

@@ -115,7 +115,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<FabricLink>> {
-    let (control, same) = (call.control.clone(), call.control.clone());
+    let (control, same) = (
+        call.state.network.control.clone(),
+        call.state.network.control.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(FabricLink)| {
         control
             .links()
@@ -130,7 +133,10 @@ pub(crate) async fn list(
 
 /// GET /links/{id}
 pub(crate) async fn detail(call: Call, id: Id<FabricLink>) -> Result<Data<FabricLink>> {
-    let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
+    let found = call
+        .state
+        .store
+        .read(|tx| find(&call.state.network.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| Error::NotFound {
         kind: "link",
         id: id.into_text(),
@@ -140,7 +146,7 @@ pub(crate) async fn detail(call: Call, id: Id<FabricLink>) -> Result<Data<Fabric
 
 /// DELETE /links/{id}
 pub(crate) async fn delete(call: Call, id: Id<FabricLink>) -> Result<NoData> {
-    if call.control.close_link(id.as_str()) {
+    if call.state.network.control.close_link(id.as_str()) {
         Ok(NoData)
     } else {
         Err(Error::NotFound {

@@ -128,7 +128,7 @@ fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRo
 
 /// GET /routers/{id}
 pub(crate) async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Data<Detail<View>>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let router = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
         Ok(Data(render(&router, tx)))
     })

@@ -78,5 +78,5 @@ pub(crate) async fn list(
 
 /// GET /services/{id}
 pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Data<Detail<View>>> {
-    call.store.read(|tx| Ok(Data(render(&tx.get(&id)?))))
+    call.state.store.read(|tx| Ok(Data(render(&tx.get(&id)?))))
 }

@@ -131,5 +131,7 @@ pub(crate) async fn of_router(
 
 /// GET /terminators/{id}
 pub(crate) async fn detail(call: Call, id: Id<Terminator>) -> Result<Data<Detail<View>>> {
-    call.store.read(|tx| render(&tx.get(&id)?, tx).map(Data))
+    call.state
+        .store
+        .read(|tx| render(&tx.get(&id)?, tx).map(Data))
 }

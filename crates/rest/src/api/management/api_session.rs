@@ -30,7 +30,7 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<ShownSession>> {
-    let sessions = call.sessions.clone();
+    let sessions = call.state.logins.sessions.clone();
     listed(
         &call,
         listing,
@@ -43,10 +43,10 @@ pub(crate) async fn list(
 
 /// GET /api-sessions/{id}
 pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<ShownSession>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let record = tx.get(&id)?;
         Ok(Tagged {
-            data: render(tx, &call.sessions, &record)?,
+            data: render(tx, &call.state.logins.sessions, &record)?,
             tag: entity_tag(&record)?,
         })
     })

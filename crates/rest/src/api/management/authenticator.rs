@@ -22,8 +22,8 @@ use serde::Deserialize;
 use crate::{
     answer::{CreatedLocation, NoData},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     extractor::{Body, IfMatch},
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// A new credential.
@@ -52,7 +52,7 @@ pub(crate) struct AuthenticatorCreate {
 pub(crate) async fn create(
     call: Call,
     Body(new): Body<AuthenticatorCreate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
@@ -65,9 +65,7 @@ pub(crate) async fn create(
         ca,
         tags: new.tags,
     };
-    preview
-        .change(&call, move |change| add(change, wanted))
-        .await
+    mode.run(&call, move |change| add(change, wanted)).await
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
@@ -85,8 +83,15 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     Ok(Credential::Updb {
         username,
         password: call
+            .state
+            .logins
             .passwords
-            .hash_for(&call.store, &new.identity_id, call.peer.address, password)
+            .hash_for(
+                &call.state.store,
+                &new.identity_id,
+                call.peer.address,
+                password,
+            )
             .await?,
     })
 }
@@ -108,18 +113,20 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     );
     let chain = [certificate];
     let [leaf] = &chain;
-    if trust::is_ours(&call.keystore, &chain, how) {
+    if trust::is_ours(&call.state.keystore, &chain, how) {
         return Ok((credential, None));
     }
     let ca = call
+        .state
         .store
         .read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
     match ca {
         Some(ca) => Ok((credential, Some(ca.id))),
         None => {
             let reason = call
+                .state
                 .store
-                .read(|tx| trust::refusal(tx, &call.keystore, leaf, how.now))?;
+                .read(|tx| trust::refusal(tx, &call.state.keystore, leaf, how.now))?;
             Err(Error::invalid("certPem", reason, ""))
         }
     }
@@ -171,7 +178,7 @@ pub(crate) async fn replace(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     set(
         call,
@@ -182,7 +189,7 @@ pub(crate) async fn replace(
             password: Some(new.password),
             tags: Some(new.tags),
         },
-        preview,
+        mode,
     )
     .await
 }
@@ -193,7 +200,7 @@ pub(crate) async fn patch(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorPatch>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new
@@ -208,7 +215,7 @@ pub(crate) async fn patch(
             password: new.password,
             tags,
         },
-        preview,
+        mode,
     )
     .await
 }
@@ -219,17 +226,19 @@ async fn set(
     id: Id<Authenticator>,
     known: IfMatch,
     mut edit: PasswordEdit,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    let stored = call.store.read(|tx| tx.get(&id))?;
+    let stored = call.state.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     if let Some(password) = edit.password {
         edit.password = Some(
-            call.passwords
+            call.state
+                .logins
+                .passwords
                 .hash_for(
-                    &call.store,
+                    &call.state.store,
                     &stored.spec.identity_id,
                     call.peer.address,
                     password,
@@ -246,7 +255,7 @@ async fn set(
         known.check(&stored)?;
         authenticator::edit(change, stored, edit, spared.as_ref()).map(|()| NoData)
     };
-    preview.change(&call, work).await
+    mode.run(&call, work).await
 }
 
 /// What the holder of the certificate is asked for.
@@ -263,13 +272,12 @@ pub(crate) async fn request_extension(
     call: Call,
     id: Id<Authenticator>,
     Body(wanted): Body<RequestExtendAuthenticator>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview
-        .change(&call, move |change| {
-            authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)
-        })
-        .await
+    mode.run(&call, move |change| {
+        authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)
+    })
+    .await
 }
 
 /// The new expiry of the enrollment.
@@ -284,11 +292,11 @@ pub(crate) async fn re_enroll(
     call: Call,
     id: Id<Authenticator>,
     Body(how): Body<ReEnroll>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let re_enroll = move |change: &Change<'_, '_>| {
         authenticator::re_enroll(change, &id, how.expires_at)
             .map(|made| CreatedLocation::new(&made.id))
     };
-    preview.change(&call, re_enroll).await
+    mode.run(&call, re_enroll).await
 }

@@ -12,11 +12,11 @@ use crate::{
     answer::{Edited, NoData, SignedToken},
     body::Incoming,
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     crud,
     extractor::{Extractor, IfMatch, Patch},
     media_type::{essence, not_taken},
     openapi::operation::{BodyShape, JSON, Operation},
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 const PLAIN: &str = "text/plain";
@@ -63,7 +63,7 @@ pub(crate) async fn patch(
     id: Id<Ca>,
     known: IfMatch,
     mut patch: Patch<Ca>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| {
@@ -73,7 +73,7 @@ pub(crate) async fn patch(
                     .is_none_or(|format| !format.trim().is_empty())
         });
     }
-    crud::patch(call, id, known, patch, preview).await
+    crud::patch(call, id, known, patch, mode).await
 }
 
 /// POST /cas/{id}/verify
@@ -81,17 +81,16 @@ pub(crate) async fn verify(
     call: Call,
     id: Id<Ca>,
     VerificationCertificate(proof): VerificationCertificate,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview
-        .change(&call, move |change| {
-            ca::verify(change, &id, &proof).map(|()| NoData)
-        })
-        .await
+    mode.run(&call, move |change| {
+        ca::verify(change, &id, &proof).map(|()| NoData)
+    })
+    .await
 }
 
 /// GET /cas/{id}/jwt
 pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<SignedToken> {
-    let ca = call.store.read(|tx| tx.get(&id))?;
-    ca::token(&ca, &call.keystore, &call.address).map(SignedToken)
+    let ca = call.state.store.read(|tx| tx.get(&id))?;
+    ca::token(&ca, &call.state.keystore, &call.state.instance.address).map(SignedToken)
 }

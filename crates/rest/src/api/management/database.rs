@@ -47,7 +47,7 @@ pub(crate) struct DatabaseSnapshotDetails {
 
 /// POST /database/snapshot
 pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>> {
-    let maintenance = call.maintenance.clone();
+    let maintenance = call.state.upkeep.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
     let path =
         made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
@@ -57,11 +57,19 @@ pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>
 }
 
 async fn check(call: Call) -> Result<Accepted> {
-    call.maintenance.begin(Work::Check).map(|()| Accepted)
+    call.state
+        .upkeep
+        .maintenance
+        .begin(Work::Check)
+        .map(|()| Accepted)
 }
 
 async fn fix(call: Call) -> Result<Accepted> {
-    call.maintenance.begin(Work::Repair).map(|()| Accepted)
+    call.state
+        .upkeep
+        .maintenance
+        .begin(Work::Repair)
+        .map(|()| Accepted)
 }
 
 /// A run of the integrity check.
@@ -111,6 +119,8 @@ impl Answer for Results {
 
 async fn results(call: Call) -> Result<Results> {
     let data = call
+        .state
+        .upkeep
         .maintenance
         .state()
         .map(DataIntegrityCheckDetails::of)

@@ -9,18 +9,17 @@ use policy::change::edge_router;
 use crate::{
     answer::NoData,
     call::Call,
-    preview::{ChangeOutcome, PreviewParameter},
+    change_mode::{ChangeMode, ChangeOutcome},
 };
 
 /// POST /edge-routers/{id}/re-enroll
 pub(crate) async fn re_enroll(
     call: Call,
     id: Id<EdgeRouter>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
-    preview
-        .change(&call, move |change| {
-            edge_router::re_enroll(change, &id).map(|()| NoData)
-        })
-        .await
+    mode.run(&call, move |change| {
+        edge_router::re_enroll(change, &id).map(|()| NoData)
+    })
+    .await
 }

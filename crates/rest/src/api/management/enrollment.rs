@@ -13,9 +13,9 @@ use store::Read;
 use crate::{
     answer::{CreatedLocation, Data},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     envelope::Location,
     extractor::Body,
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// The method of an enrollment.
@@ -50,7 +50,7 @@ pub(crate) struct EnrollmentCreate {
 pub(crate) async fn create(
     call: Call,
     Body(new): Body<EnrollmentCreate>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
@@ -59,11 +59,11 @@ pub(crate) async fn create(
     tags.check("tags")?;
     let wanted = call
         .changes
-        .sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
+        .sign(call.state.store.read(|tx| wanted(tx, new))?, expires_at)?;
     let issue = move |change: &Change<'_, '_>| {
         enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id))
     };
-    preview.change(&call, issue).await
+    mode.run(&call, issue).await
 }
 
 /// The requested enrollment, if everything that it names exists.
@@ -112,7 +112,7 @@ pub(crate) async fn refresh(
     call: Call,
     id: Id<Enrollment>,
     Body(new): Body<EnrollmentRefresh>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Data<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
@@ -124,12 +124,12 @@ pub(crate) async fn refresh(
     }
     let renewed = call
         .changes
-        .sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
+        .sign(call.state.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
     let refresh = move |change: &Change<'_, '_>| {
         let mut record = change.get(&id)?;
         record.spec = enrollment::up_to_date(renewed, change)?;
         let place = Location::of(&record.id);
         change.put(record).map(|()| Data(place))
     };
-    preview.change(&call, refresh).await
+    mode.run(&call, refresh).await
 }

@@ -21,12 +21,12 @@ use store::{Ids, Read};
 use crate::{
     answer::{CreatedLocation, Edited, NoData},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     crud,
     envelope::Pagination,
     extractor::{Body, IfMatch, OptionalBody, Patch},
     list_body::{self, ObjectWithList, StreamedList, joined},
     list_part::Part,
-    preview::{ChangeOutcome, PreviewParameter},
 };
 
 /// A new identity.
@@ -77,7 +77,7 @@ impl NewEnrollment {
 pub(crate) async fn create(
     call: Call,
     Body(new): Body<NewIdentity>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
     let id = Id::from_text(Identity::new_id());
     let sign = |wanted| {
@@ -97,7 +97,7 @@ pub(crate) async fn create(
             .transpose()?;
         Ok(created)
     };
-    preview.change(&call, create).await
+    mode.run(&call, create).await
 }
 
 /// PATCH /identities/{id}; `type` is accepted and ignored.
@@ -106,10 +106,10 @@ pub(crate) async fn patch(
     id: Id<Identity>,
     known: IfMatch,
     mut patch: Patch<Identity>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     patch.fixed = &["type"];
-    crud::patch(call, id, known, patch, preview).await
+    crud::patch(call, id, known, patch, mode).await
 }
 
 /// How long an identity stays disabled.
@@ -125,11 +125,11 @@ pub(crate) async fn disable(
     call: Call,
     id: Id<Identity>,
     Body(how): Body<Disable>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     // Other clients send negative numbers. Who asks for a preview, as the page does, is told
     // before.
-    if preview.is_asked() && how.duration_minutes < 0 {
+    if mode == ChangeMode::Preview && how.duration_minutes < 0 {
         return Err(Error::invalid(
             "durationMinutes",
             "must be 0 or more",
@@ -137,27 +137,26 @@ pub(crate) async fn disable(
         ));
     }
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
-    preview
-        .change(&call, move |change| {
-            change::identity::disable(change, &id, until).map(|()| NoData)
-        })
-        .await
+    mode.run(&call, move |change| {
+        change::identity::disable(change, &id, until).map(|()| NoData)
+    })
+    .await
 }
 
 /// POST /identities/{id}/enable
 pub(crate) async fn enable(
     call: Call,
     id: Id<Identity>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview
-        .change(&call, move |change| {
+    let outcome = mode
+        .run(&call, move |change| {
             change::identity::enable(change, &identity).map(|()| NoData)
         })
         .await?;
-    if outcome.is_done() {
-        call.passwords.forgive(&id);
+    if outcome.is_written() {
+        call.state.logins.passwords.forgive(&id);
     }
     Ok(outcome)
 }
@@ -166,16 +165,16 @@ pub(crate) async fn enable(
 pub(crate) async fn remove_mfa(
     call: Call,
     id: Id<Identity>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview
-        .change(&call, move |change| {
+    let outcome = mode
+        .run(&call, move |change| {
             mfa::remove_without_code(change, &identity).map(|()| NoData)
         })
         .await?;
-    if outcome.is_done() {
-        call.codes.forgive(&id);
+    if outcome.is_written() {
+        call.state.logins.codes.forgive(&id);
     }
     Ok(outcome)
 }
@@ -265,7 +264,7 @@ pub(crate) async fn assign_service_configs(
     call: Call,
     id: Id<Identity>,
     Body(pairs): Body<Vec<ServiceConfigAssign>>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let assign = move |change: &Change<'_, '_>| {
         let mut identity = change.get(&id)?;
@@ -294,7 +293,7 @@ pub(crate) async fn assign_service_configs(
         identity.state.service_configs = kept;
         change.put(identity).map(|()| NoData)
     };
-    preview.change(&call, assign).await
+    mode.run(&call, assign).await
 }
 
 /// DELETE /identities/{id}/service-configs
@@ -302,7 +301,7 @@ pub(crate) async fn remove_service_configs(
     call: Call,
     id: Id<Identity>,
     OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let pairs = pairs.unwrap_or_default();
     let remove = move |change: &Change<'_, '_>| {
@@ -320,7 +319,7 @@ pub(crate) async fn remove_service_configs(
         });
         change.put(identity).map(|()| NoData)
     };
-    preview.change(&call, remove).await
+    mode.run(&call, remove).await
 }
 
 /// Whether an identity may use a service, and the routers of both.
@@ -359,9 +358,10 @@ pub(crate) async fn policy_advice(
     service_id: Id<Service>,
 ) -> Result<ObjectWithList<PolicyAdvice, AdvisedRouter>> {
     let (identity, service) = call
+        .state
         .store
         .read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
-    let asked = call.access.ask(|engine| {
+    let asked = call.state.access.ask(|engine| {
         let mut common = Ids::default();
         let routers = engine.common_edge_routers(id.as_str(), service_id.as_str());
         for (_, id) in routers.in_order() {

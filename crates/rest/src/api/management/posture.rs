@@ -152,9 +152,9 @@ impl SessionData {
 
 /// GET /identities/{id}/posture-data. The answer for an unknown identity is empty.
 pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Data<PostureData>> {
-    let endpoint = call.posture.endpoint(id.as_str());
+    let endpoint = call.state.posture.endpoint(id.as_str());
     let known = endpoint.clone();
-    let sessions = call.store.scan(move |tx| {
+    let sessions = call.state.store.scan(move |tx| {
         let sdk = tx
             .find(&id)?
             .map(|identity| identity.state.sdk_info)
@@ -213,7 +213,8 @@ pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Data<PostureDat
 /// GET /identities/{id}/failed-service-requests, oldest first. Empty for an unknown identity.
 pub(crate) async fn failures(call: Call, id: Id<Identity>) -> Result<Data<Vec<FailedRequest>>> {
     Ok(Data(
-        call.posture
+        call.state
+            .posture
             .failures(id.as_str())
             .iter()
             .map(|failed| failed.as_ref().clone())

@@ -51,7 +51,7 @@ async fn attributes(
     // Only the parameter `filter` is used. Without a limit in the filter, all entries are listed.
     query.limit.get_or_insert(query::Limit::None);
     let window = Window::new(&query, None, None);
-    let mut found: Vec<String> = call.access.ask(|engine| {
+    let mut found: Vec<String> = call.state.access.ask(|engine| {
         engine
             .role_attributes(subject)
             .map(ToString::to_string)

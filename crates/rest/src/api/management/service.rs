@@ -81,16 +81,16 @@ pub(crate) async fn list(
 /// GET /services/{id}
 pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let service = tx.get(&id)?;
         let plan = ViewPlan::new(
             tx,
-            &call.access,
+            &call.state.access,
             call.evidence()?,
             caller.identity.clone(),
             &caller.config_types(),
         )?;
-        let data = Viewer::new(tx, &call.access, &plan).render(&service)?;
+        let data = Viewer::new(tx, &call.state.access, &plan).render(&service)?;
         Ok(Tagged {
             data,
             tag: entity_tag(&service)?,
@@ -164,7 +164,7 @@ pub(crate) async fn of_identity(
     Query(wanted): Query<RightListing>,
 ) -> Result<StreamedList<PlainService>> {
     let rights = wanted.rights();
-    let ids = call.access.ask(|engine| {
+    let ids = call.state.access.ask(|engine| {
         let rights: Vec<_> = rights
             .into_iter()
             .map(|right| engine.rights(id.as_str()).to(right).clone())
@@ -197,7 +197,7 @@ pub(crate) async fn identities(
     Query(wanted): Query<RightListing>,
 ) -> Result<StreamedList<Detail<<Identity as Entity>::View>>> {
     let rights = wanted.rights();
-    let mut ids: Vec<String> = call.access.ask(|engine| {
+    let mut ids: Vec<String> = call.state.access.ask(|engine| {
         let of = |right| {
             engine
                 .identities(id.as_str(), right)
@@ -225,7 +225,7 @@ async fn below(
     id: String,
     listing: Listing,
 ) -> Result<StreamedList<PlainService>> {
-    let ids = access::related(&call.access, kind, &id, Service::KIND);
+    let ids = access::related(&call.state.access, kind, &id, Service::KIND);
     listed(
         &call,
         listing,

@@ -15,7 +15,7 @@ const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 
 /// GET /summary
 pub(crate) async fn summary(call: Call) -> Result<Data<BTreeMap<String, i64>>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT
             .into_iter()
             .map(|name| (name.to_owned(), 0))

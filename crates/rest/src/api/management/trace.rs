@@ -45,7 +45,7 @@ pub(crate) async fn set(
     id: Id<Identity>,
     Body(wanted): Body<TraceSpec>,
 ) -> Result<Data<TraceDetail>> {
-    call.store.read(|tx| tx.get(&id).map(|_| ()))?;
+    call.state.store.read(|tx| tx.get(&id).map(|_| ()))?;
     if !wanted.enabled {
         return Ok(Data(TraceDetail {
             enabled: None,

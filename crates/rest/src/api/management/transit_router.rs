@@ -15,6 +15,7 @@ use store::{Ids, ListPlan, Read, Scope};
 use crate::{
     answer::{Edited, NoData, Tagged},
     call::Call,
+    change_mode::{ChangeMode, ChangeOutcome},
     conditional::entity_tag,
     crud,
     envelope::{Detail, Pagination, detail as seen},
@@ -22,7 +23,6 @@ use crate::{
     list_body::{StreamedList, joined},
     listing::Listing,
     permission::Permission::Admin,
-    preview::{ChangeOutcome, PreviewParameter},
     route::Routes,
 };
 
@@ -114,7 +114,7 @@ async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList
 }
 
 async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>>> {
-    call.store.read(|tx| {
+    call.state.store.read(|tx| {
         let edge = tx.find(&edge_router(&id))?;
         let tag = edge.map_or_else(|| entity_tag(&tx.get(&id)?), |edge| entity_tag(&edge))?;
         let data = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
@@ -123,7 +123,7 @@ async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>
 }
 
 fn refuse_edge_router(call: &Call, id: &Id<TransitRouter>) -> Result<()> {
-    let edge = call.store.read(|tx| tx.find(&edge_router(id)))?;
+    let edge = call.state.store.read(|tx| tx.find(&edge_router(id)))?;
     if edge.is_some() {
         Err(Error::Refused(Refusal::CannotUpdateRouter))
     } else {
@@ -136,10 +136,10 @@ async fn replace(
     id: Id<TransitRouter>,
     known: IfMatch,
     body: Replace<TransitRouter>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     refuse_edge_router(&call, &id)?;
-    crud::replace(call, id, known, body, preview).await
+    crud::replace(call, id, known, body, mode).await
 }
 
 async fn patch(
@@ -147,23 +147,23 @@ async fn patch(
     id: Id<TransitRouter>,
     known: IfMatch,
     body: Patch<TransitRouter>,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<Edited>> {
     refuse_edge_router(&call, &id)?;
-    crud::patch(call, id, known, body, preview).await
+    crud::patch(call, id, known, body, mode).await
 }
 
 async fn delete(
     call: Call,
     id: Id<TransitRouter>,
     known: IfMatch,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<ChangeOutcome<NoData>> {
     let edge = edge_router(&id);
-    let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
+    let is_edge = call.state.store.read(|tx| tx.find(&edge))?.is_some();
     if is_edge {
-        crud::delete(call, edge, known, preview).await
+        crud::delete(call, edge, known, mode).await
     } else {
-        crud::delete(call, id, known, preview).await
+        crud::delete(call, id, known, mode).await
     }
 }

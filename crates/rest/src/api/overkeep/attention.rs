@@ -105,7 +105,7 @@ struct UnusedEnrollment {
 
 /// GET /attention
 pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
-    let (now, hosting, caller) = (call.now, call.hosting.clone(), call.caller()?);
+    let (now, hosting, caller) = (call.now, call.state.network.hosting.clone(), call.caller()?);
     let may_name = |kinds: &[&str]| kinds.iter().all(|kind| caller.may_name(kind));
     let names_services = may_name(&[
         Service::KIND.path,
@@ -121,6 +121,7 @@ pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
         TransitRouter::KIND.path,
     ]);
     let mut attention = call
+        .state
         .store
         .scan(move |read| attention(read, &hosting, now))
         .await?;

@@ -94,7 +94,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Channel>> {
-    let (router, same) = (call.router.clone(), call.router.clone());
+    let (router, same) = (
+        call.state.network.router.clone(),
+        call.state.network.router.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
         let names = RecordNames::of(tx);
         router.each_channel(|info| Channel::of(info, &names).map(&mut *found))

@@ -212,11 +212,13 @@ pub(crate) async fn list(
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = RecordNames::of(tx);
         state
+            .network
             .control
             .each_circuit(|info| Circuit::of(info, &names).map(&mut *found))
     };
     let one = move |tx: &Read<'_>, id: &str| {
-        same.control
+        same.network
+            .control
             .circuit(id)
             .map(|info| Circuit::of(info, &RecordNames::of(tx)))
             .transpose()
@@ -227,16 +229,19 @@ pub(crate) async fn list(
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
     let open = call
+        .state
+        .network
         .control
         .circuit(id.as_str())
         .ok_or_else(|| unknown(&id))?;
-    call.store
+    call.state
+        .store
         .read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<NoData> {
-    if call.control.close_circuit(id.as_str()) {
+    if call.state.network.control.close_circuit(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -37,25 +37,27 @@ pub(crate) async fn findings(
     call: Call,
     Query(Checks { network }): Query<Checks>,
 ) -> Result<Data<Vec<DoctorFinding>>> {
-    let mut config = Config::clone(&call.config);
+    let mut config = Config::clone(&call.state.config);
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call
+        .state
+        .instance
         .addresses
         .iter()
         .filter_map(|address| address.parse().ok())
         .collect();
     let with_network = if network == Some(BooleanText::True) {
-        let permit = call.network_checks.clone().try_acquire_owned();
+        let permit = call.state.upkeep.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
         Some((
             facts_of(&call).await,
-            call.keystore.trusted_der(call.now.seconds()),
+            call.state.keystore.trusted_der(call.now.seconds()),
             permit,
         ))
     } else {
         None
     };
-    let of_records = call.store.scan(records::findings).await;
+    let of_records = call.state.store.scan(records::findings).await;
     let of_records = of_records.unwrap_or_else(|error| {
         records::CHECKS
             .map(|check| DoctorFinding::unreadable(check, &error))
@@ -67,10 +69,7 @@ pub(crate) async fn findings(
         found.extend(of_records);
         if let Some((facts, authorities, _permit)) = with_network {
             found.extend(network::address_findings(&config, Some(&authorities)));
-            found.extend(network::record_findings(
-                &config,
-                facts.as_ref().map_err(String::as_str),
-            ));
+            found.extend(network::record_findings(&config, facts.as_ref()));
         }
         found
     });
@@ -81,10 +80,10 @@ pub(crate) async fn findings(
 }
 
 /// What the checks need of the records. The error becomes a finding.
-async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
-    let keystore = call.keystore.clone();
+async fn facts_of(call: &Call) -> Result<RecordFacts> {
+    let keystore = call.state.keystore.clone();
     let before = call.now.plus(HORIZON);
-    let read = call.store.scan(move |tx| {
+    let read = call.state.store.scan(move |tx| {
         let ending = expiring(tx, &keystore, None, before, &Progress::default())?;
         let mut signers = Vec::new();
         tx.each_readable::<ExternalJwtSigner>(|signer| {
@@ -94,7 +93,7 @@ async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
         })?;
         Ok((ending, signers))
     });
-    let (ending, signers) = read.await.map_err(|error| error.to_string())?;
+    let (ending, signers) = read.await?;
     // Enrollments are left out because they are meant to end within hours.
     let ending = ending
         .into_iter()

@@ -85,10 +85,10 @@ impl Answer for Events {
 
 /// GET /events
 pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
-    let place = call.readers.reserve().ok_or(Error::Busy {
+    let place = call.state.readers.reserve().ok_or(Error::Busy {
         retry_after: RETRY_AFTER,
     })?;
-    let end = call.store.read(|tx| tx.history_end())?;
+    let end = call.state.store.read(|tx| tx.history_end())?;
     let last = match last
         .as_deref()
         .map(str::trim)
@@ -110,7 +110,7 @@ pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> 
             Some(call.caller()?.session.spec.token.clone())
         },
         bearer: call.bearer.clone(),
-        commits: call.readers.commits(),
+        commits: call.state.readers.commits(),
         state: call.state.clone(),
         last,
         out,
@@ -185,7 +185,14 @@ impl Reader {
         let Some(token) = &self.token else {
             return Ok(true);
         };
-        let caller = self.state.caller(token, self.bearer.as_deref()).await?;
+        let AppState {
+            store,
+            logins,
+            clock,
+            ..
+        } = &*self.state;
+        let bearer = self.bearer.as_deref();
+        let caller = logins.caller(store, clock.now(), token, bearer).await?;
         Ok(caller.is_some_and(|caller| caller.queries.is_empty() && caller.is_admin()))
     }
 

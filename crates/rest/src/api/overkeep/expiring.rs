@@ -55,12 +55,12 @@ pub(crate) async fn list(
         Span::from_str(text).map_err(|error| Error::invalid("within", error.to_string(), text))?;
     let before = call.now.plus(span.duration());
     let (keystore, config, started, now) = (
-        call.keystore.clone(),
-        call.config.clone(),
-        call.started,
+        call.state.keystore.clone(),
+        call.state.config.clone(),
+        call.state.instance.started,
         call.now,
     );
-    let found = call.store.scan(move |tx| {
+    let found = call.state.store.scan(move |tx| {
         let snapshot = overdue_snapshot(&config.snapshots, started, now);
         expiring(tx, &keystore, snapshot, before, &Progress::default())
     });

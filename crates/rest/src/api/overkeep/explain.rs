@@ -27,13 +27,13 @@ pub(crate) async fn explain(
     Query(asked): Query<ExplainParameters>,
 ) -> Result<Data<Explanation>> {
     let (access, posture, hosting) = (
-        call.access.clone(),
-        call.posture.clone(),
-        call.hosting.clone(),
+        call.state.access.clone(),
+        call.state.posture.clone(),
+        call.state.network.hosting.clone(),
     );
     // This is a scan, because an identity may have thousands of sessions, and all signers and
     // certificate authorities are read.
-    let explained = call.store.scan(move |tx| {
+    let explained = call.state.store.scan(move |tx| {
         let ExplainParameters {
             identity,
             service,

@@ -42,7 +42,7 @@ pub(crate) async fn request(
         roll_keys,
     } = wanted;
     let renewable = |record: &Record<Authenticator>| record.is_issued_by_network();
-    let ids = call.store.scan(move |tx| {
+    let ids = call.state.store.scan(move |tx| {
         let mut ids = Vec::new();
         match identity_id {
             Some(identity) => {

@@ -295,7 +295,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<ServiceHosting>> {
-    let (hosting, same) = (call.hosting.clone(), call.hosting.clone());
+    let (hosting, same) = (
+        call.state.network.hosting.clone(),
+        call.state.network.hosting.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(ServiceHosting)| {
         tx.each_readable::<Service>(|service| {
             found(ServiceHosting::brief(service, &hosting));

@@ -25,6 +25,6 @@ pub(crate) struct View {
 pub(crate) async fn show(call: Call) -> Result<Data<View>> {
     Ok(Data(View {
         step_seconds: STEP.as_secs(),
-        steps: call.last_hour.steps(),
+        steps: call.state.network.last_hour.steps(),
     }))
 }

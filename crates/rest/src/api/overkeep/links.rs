@@ -143,7 +143,10 @@ pub(crate) async fn list(
     call: Call,
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<LinkDetail>> {
-    let (control, same) = (call.control.clone(), call.control.clone());
+    let (control, same) = (
+        call.state.network.control.clone(),
+        call.state.network.control.clone(),
+    );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
         let names = RecordNames::of(tx);
         control
@@ -159,13 +162,16 @@ pub(crate) async fn list(
 
 /// GET /links/{id}
 pub(crate) async fn detail(call: Call, id: Id<LinkDetail>) -> Result<Data<LinkDetail>> {
-    let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
+    let found = call
+        .state
+        .store
+        .read(|tx| find(&call.state.network.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| unknown(&id))
 }
 
 /// DELETE /links/{id}
 pub(crate) async fn close(call: Call, id: Id<LinkDetail>) -> Result<NoData> {
-    if call.control.close_link(id.as_str()) {
+    if call.state.network.control.close_link(id.as_str()) {
         Ok(NoData)
     } else {
         Err(unknown(&id))

@@ -35,12 +35,16 @@ pub(crate) async fn redeem(
 ) -> Result<NewSessionAnswer<SessionDetail>> {
     let address = call.peer.shown();
     let Some(identity) = call
+        .state
+        .logins
         .login_links
         .redeem(&secret, call.peer.address, call.now)
     else {
-        call.refusals
+        call.state
+            .logins
+            .refusals
             .note(
-                &call.store,
+                &call.state.store,
                 RejectedCaller {
                     what: METHOD,
                     address,
@@ -51,7 +55,7 @@ pub(crate) async fn redeem(
             .await;
         return Err(Error::InvalidAuth);
     };
-    let place = call.sessions.admit(&identity)?;
+    let place = call.state.logins.sessions.admit(&identity)?;
     let client_info = ClientInfo {
         address: address.unwrap_or_default(),
         ..ClientInfo::default()

@@ -32,10 +32,10 @@ use model::entity::ApiToken;
 use super::common;
 use crate::{
     call::Call,
+    change_mode::ChangeMode,
     extractor::{IfMatch, Query},
     network_document::kinds::DeclaredKinds,
     permission::Permission::*,
-    preview::PreviewParameter,
     route::Routes,
 };
 
@@ -105,7 +105,7 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
                   known: IfMatch,
                   Query(options): Query<network::Options>,
                   network: network::NetworkDocument,
-                  preview: PreviewParameter| { network::replace(kinds.clone(), call, known, options, network, preview) },
+                  mode: ChangeMode| { network::replace(kinds.clone(), call, known, options, network, mode) },
         )
         .summary("Applies a network document in one transaction. Answers the changes, and who gains and who loses access.")
         .body_schema(&schema)

@@ -24,6 +24,7 @@ use crate::{
     answer::Data,
     body::Incoming,
     call::Call,
+    change_mode::ChangeMode,
     extractor::{Extractor, IfMatch},
     network_document::{
         apply::{Applied, ObjectChange, RequestedNetwork, apply, tag},
@@ -31,7 +32,7 @@ use crate::{
         kinds::DeclaredKinds,
     },
     openapi::operation::Operation,
-    preview::{MAX_LISTED, PreviewParameter, named},
+    preview::{MAX_LISTED, named},
 };
 
 /// The maximum number of deletions if the request does not set it.
@@ -138,7 +139,8 @@ pub(crate) struct BrokenPair {
 
 /// GET /network
 pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Data<Map<String, Json>>> {
-    call.store
+    call.state
+        .store
         .scan(move |read| export(&kinds, read))
         .await
         .map(Data)
@@ -151,7 +153,7 @@ pub(crate) async fn replace(
     known: IfMatch,
     options: Options,
     NetworkDocument(network): NetworkDocument,
-    preview: PreviewParameter,
+    mode: ChangeMode,
 ) -> Result<Data<NetworkPlan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
     let wanted = Arc::new(RequestedNetwork {
@@ -163,7 +165,7 @@ pub(crate) async fn replace(
     if !known.names(&format!("\"{}\"", plan.tag)) {
         return Err(Error::Changed);
     }
-    if preview.is_asked() {
+    if mode == ChangeMode::Preview {
         return Ok(Data(plan));
     }
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
@@ -190,7 +192,7 @@ async fn planned(
     call: &Call,
     wanted: &Arc<RequestedNetwork>,
 ) -> Result<NetworkPlan> {
-    let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
+    let (access, kinds, wanted) = (call.state.access.clone(), kinds.clone(), wanted.clone());
     let job = move |change: &Change<'_, '_>| {
         Ok((
             tag(&kinds, change.read(), &wanted)?,

@@ -178,9 +178,9 @@ pub(crate) async fn list(
     Query(listing): Query<Listing>,
 ) -> Result<StreamedList<Online>> {
     let (channels, routers, control) = (
-        call.router.clone(),
-        call.store.online().clone(),
-        call.control.clone(),
+        call.state.network.router.clone(),
+        call.state.store.online().clone(),
+        call.state.network.control.clone(),
     );
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
         let names = RecordNames::of(tx);
@@ -193,9 +193,9 @@ pub(crate) async fn list(
         Ok(())
     };
     let (channels, routers, control) = (
-        call.router.clone(),
-        call.store.online().clone(),
-        call.control.clone(),
+        call.state.network.router.clone(),
+        call.state.store.online().clone(),
+        call.state.network.control.clone(),
     );
     let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
         Some(info) => Online::identity(info, &RecordNames::of(tx)).map(Some),

@@ -44,6 +44,7 @@ pub(crate) async fn show(
     Query(placement): Query<Placement>,
 ) -> Result<Data<Map<String, Json>>> {
     let advertise = call
+        .state
         .store
         .read(|tx| advertised(tx, &id, placement.advertise.as_deref()))?;
     let folder = placement
@@ -52,7 +53,7 @@ pub(crate) async fn show(
         .unwrap_or_else(|| ".".into());
     let link_port = placement.link_port.unwrap_or(LINK_PORT);
     Ok(Data(configuration(
-        &call.address,
+        &call.state.instance.address,
         &advertise,
         link_port,
         &folder,

@@ -71,10 +71,10 @@ pub(crate) async fn begin(
     call: Call,
     Body(SignerLogin { signer, host }): Body<SignerLogin>,
 ) -> Result<Data<SignerLoginStarted>> {
-    let known = call
-        .addresses
-        .iter()
-        .find(|address| address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443"));
+    let known =
+        call.state.instance.addresses.iter().find(|address| {
+            address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443")
+        });
     // The issuer must send the browser to this controller and nowhere else.
     known.ok_or_else(|| {
         Error::invalid(
@@ -84,6 +84,7 @@ pub(crate) async fn begin(
         )
     })?;
     let found = call
+        .state
         .store
         .read(|tx| tx.find(&signer))?
         .filter(|signer| signer.spec.enabled);
@@ -96,6 +97,8 @@ pub(crate) async fn begin(
     })?;
     let redirect = format!("https://{host}{RETURN_PATH}");
     let started = call
+        .state
+        .logins
         .signer_logins
         .begin(signer, redirect, call.peer.address, call.now)
         .await?;
@@ -117,6 +120,8 @@ pub(crate) async fn finish(
         issuer,
     } = given;
     let exchanged = call
+        .state
+        .logins
         .signer_logins
         .finish(
             Returned {
@@ -135,9 +140,11 @@ pub(crate) async fn finish(
     };
     let caller = match opened(&call, exchanged, client_info).await {
         Err(Error::InvalidAuth) => {
-            call.refusals
+            call.state
+                .logins
+                .refusals
                 .note(
-                    &call.store,
+                    &call.state.store,
                     RejectedCaller {
                         what: METHOD,
                         address,
@@ -160,11 +167,16 @@ async fn opened(
     client_info: ClientInfo,
 ) -> Result<policy::authentication::Caller> {
     let (signer, token) = exchanged.ok_or(Error::InvalidAuth)?;
-    let principal = call.tokens.login(&call.store, call.now, &token).await?;
+    let principal = call
+        .state
+        .logins
+        .tokens
+        .login(&call.state.store, call.now, &token)
+        .await?;
     // A token from the issuer of one signer must not log in by another signer.
     if !matches!(&principal.basis, LoginBasis::Token(of) if *of == signer) {
         return Err(Error::InvalidAuth);
     }
-    let place = call.sessions.admit(&principal.identity)?;
+    let place = call.state.logins.sessions.admit(&principal.identity)?;
     login::open(&call.changes, principal, client_info, place).await
 }

@@ -81,7 +81,7 @@ pub(crate) struct SnapshotTrial {
 
 /// GET /snapshots
 pub(crate) async fn list(call: Call) -> Result<Data<Vec<Snapshot>>> {
-    let trials = call.trials.clone();
+    let trials = call.state.upkeep.trials.clone();
     let known = spawn_blocking(move || trials.known())
         .await
         .map_err(|error| Error::Internal(format!("cannot list the snapshots: {error}")))?;
@@ -93,7 +93,7 @@ pub(crate) async fn begin(
     call: Call,
     Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>,
 ) -> Result<Accepted> {
-    let trials = call.trials.clone();
+    let trials = call.state.upkeep.trials.clone();
     let begun = spawn_blocking(move || trials.begin(method.into(), &snapshot)).await;
     begun
         .map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?
@@ -102,7 +102,9 @@ pub(crate) async fn begin(
 
 /// GET /snapshot-trials
 pub(crate) async fn state(call: Call) -> Result<Data<Option<SnapshotTrial>>> {
-    Ok(Data(call.trials.state().map(SnapshotTrial::of)))
+    Ok(Data(
+        call.state.upkeep.trials.state().map(SnapshotTrial::of),
+    ))
 }
 
 impl Snapshot {

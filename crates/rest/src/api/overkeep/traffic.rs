@@ -7,5 +7,5 @@ use crate::{answer::Data, call::Call};
 
 /// GET /traffic
 pub(crate) async fn traffic(call: Call) -> Result<Data<TrafficInfo>> {
-    Ok(Data(call.router.traffic()))
+    Ok(Data(call.state.network.router.traffic()))
 }

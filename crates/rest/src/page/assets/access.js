@@ -4,11 +4,11 @@ import { html } from "./html.js";
 import { texts } from "./texts.js";
 import { Heading } from "./parts.js";
 import { AccessMap } from "./map.js";
-import { Ask } from "./ask.js";
+import { Explain } from "./explain.js";
 import { Since } from "./since.js";
 
 const t = texts.access;
-const VIEWS = { map: AccessMap, ask: Ask, changes: Since };
+const VIEWS = { map: AccessMap, ask: Explain, changes: Since };
 
 export function Access({ rest, values }) {
   const now = Object.hasOwn(VIEWS, rest[0]) ? rest[0] : "map";

@@ -252,7 +252,7 @@ function Reach({ values, side, right }) {
     }</section>`;
 }
 
-export function Ask({ values }) {
+export function Explain({ values }) {
   const right = values.type || "Dial";
   const side = values.identity ? "identity" : values.service ? "service" : null;
   const change = (next) => move({ ...values, ...next });

@@ -1,5 +1,7 @@
-//! Answers a request: runs the function of the row that the dispatcher (`dispatcher.rs`) finds.
-//! `send.rs` sends the answer.
+//! Answers a request: admits it, takes it apart, and runs the function of its row.
+//!
+//! Not here: which row a request leads to (`dispatcher.rs`), and the sending of the answer
+//! (`send.rs`).
 //!
 //! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2.
 //!
@@ -18,7 +20,7 @@ use actix_web::{
 use futures_util::{FutureExt, StreamExt};
 use model::{
     error::{Error, Refusal, Result},
-    metrics::{OperationLabels, RequestLabels},
+    metrics::{Metrics, OperationLabels, RequestLabels},
 };
 use policy::authentication::{Caller, RejectedCaller};
 use tracing::Instrument;
@@ -27,7 +29,7 @@ use super::{
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
-    conditional,
+    change_mode, conditional,
     connection::memory_ledger::{Account, Hold},
     cors,
     dispatcher::{Dispatcher, Route},
@@ -36,7 +38,7 @@ use super::{
     health,
     limits::{RequestSlot, within},
     openapi::{self, operation::JSON},
-    page, preview, redaction,
+    page, redaction,
     request_caller::{bearer, resolve},
     request_checks::{check_accept, check_content_type, check_permission, required_caller},
     route::normal_path,
@@ -121,6 +123,7 @@ pub(crate) async fn serve(
         && let Some(refused) = RejectedCaller::of(fault, known.as_deref(), peer(&request).shown())
     {
         state
+            .logins
             .refusals
             .note(&state.store, refused, state.clock.now())
             .await;
@@ -128,14 +131,14 @@ pub(crate) async fn serve(
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
     if reply.status != CONTINUE {
-        measure(state, measured, reply.status, begun);
+        measure(&state.metrics, measured, reply.status, begun);
     }
     send(&request, state, reply, known.as_deref(), hold)
 }
 
 /// Adds a request to the metrics of its interface and row, if it leads to one: its number, and the
 /// time until its answer begins.
-fn measure(state: &AppState, route: Option<(&'static str, &Row)>, status: u16, begun: Instant) {
+fn measure(metrics: &Metrics, route: Option<(&'static str, &Row)>, status: u16, begun: Instant) {
     let of = route.map_or_else(OperationLabels::default, |(interface, row)| {
         OperationLabels {
             interface,
@@ -143,7 +146,6 @@ fn measure(state: &AppState, route: Option<(&'static str, &Row)>, status: u16, b
             path: row.path.clone(),
         }
     });
-    let metrics = &state.metrics;
     metrics
         .request_duration
         .get_or_create(&of)
@@ -210,7 +212,7 @@ async fn answer(
     let caller = required_caller(row, caller)?;
     check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();
-    preview::refuse_unsupported(row, query)?;
+    change_mode::refuse_unsupported_preview(row, query)?;
     let limits = dispatcher.state.limits.load();
     let limit = limits.body_of(row.permission);
     if row.operation.body.is_some()
@@ -313,7 +315,7 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
     }
-    health::answer(request, path, state).or_else(|| {
+    health::answer(request, path, &state.store, &state.clock).or_else(|| {
         page::answer(path, request.headers())
             .or_else(|| openapi::page::file(path))
             .map(Ok)
