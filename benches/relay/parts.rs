@@ -231,13 +231,11 @@ pub fn ping(stage: &Stage) {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
         let (mut near, mut far) = stage.circuit(&dialer, &mut host).await;
         let (bulk, sink) = stage.circuit(&dialer, &mut host).await;
+        let (half, half_sink) = stage.circuit(&dialer, &mut host).await;
         stage.unbind(&host).await;
-        let (other, other_sink) = stage
-            .circuit(
-                &stage.channel(&stage.dialer).await,
-                &mut stage.hosting().await,
-            )
-            .await;
+        let (second, mut second_host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
+        let (other, other_sink) = stage.circuit(&second, &mut second_host).await;
+        let (rest, rest_sink) = stage.circuit(&second, &mut second_host).await;
         tokio::spawn(async move {
             while let Event::Data(message) = far.next().await {
                 far.send(&message).await;
@@ -288,6 +286,24 @@ pub fn ping(stage: &Stage) {
             quiet,
             beside,
             Some(("at most 5", beside <= 5.0 * quiet)),
+        );
+        // A group of two connections: the SDKs take messages for either from one queue, so that a
+        // transfer occupies both.
+        let stop = Arc::new(AtomicBool::new(false));
+        let floods = [
+            self::flood(half, half_sink, &stop),
+            self::flood(rest, rest_sink, &stop),
+        ];
+        let beside = pings(&mut near).await;
+        stop.store(true, Ordering::Relaxed);
+        for flood in floods {
+            flood.await.unwrap();
+        }
+        row(
+            "the same, as of a group of two connections",
+            quiet,
+            beside,
+            None,
         );
     });
 }
