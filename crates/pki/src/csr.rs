@@ -1,7 +1,8 @@
 //! Certificate requests (PKCS#10, RFC 2986).
 
 use super::signature::Signed;
-use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
+use super::{AlternativeNames, Error, Name, PrivateKey, PublicKey, Result, pem};
+use rcgen::{CertificateParams, DistinguishedName, DnType};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
@@ -22,6 +23,21 @@ pub struct Csr {
 const MAX_LENGTH: usize = 16 << 10;
 
 impl Csr {
+    /// Writes a request for `key` with this common name and the organization of this program, as
+    /// one PEM block.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the key cannot sign.
+    pub fn write(key: &PrivateKey, common_name: &str) -> Result<String> {
+        let mut subject = DistinguishedName::new();
+        subject.push(DnType::OrganizationName, "Overkeep");
+        subject.push(DnType::CommonName, common_name);
+        let mut request = CertificateParams::default();
+        request.distinguished_name = subject;
+        let der = request.serialize_request(key)?;
+        Ok(pem::write("CERTIFICATE REQUEST", der.der()))
+    }
+
     /// Reads exactly one PEM block. Text before it and white space after it are skipped; the label
     /// is not checked.
     ///

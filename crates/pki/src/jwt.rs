@@ -223,6 +223,16 @@ impl fmt::Debug for Verifier {
     }
 }
 
+/// What a token claims, unverified.
+///
+/// # Errors
+/// [`Error::Token`].
+pub fn claims_of<C: DeserializeOwned>(token: &str) -> Result<C> {
+    insecure_decode(token)
+        .map(|read| read.claims)
+        .map_err(|error| Error::Token(error.to_string()))
+}
+
 /// The id that a token claims, unverified; `None` for anything that is not a token with an id.
 pub fn claimed_id(token: &str) -> Option<String> {
     #[derive(serde::Deserialize)]

@@ -113,7 +113,7 @@ impl PrivateKey {
     }
 
     /// One PKCS#8 block. This text is secret.
-    pub(crate) fn to_pem(&self) -> Zeroizing<String> {
+    pub fn to_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(pem::write("PRIVATE KEY", self.0.serialized_der()))
     }
 

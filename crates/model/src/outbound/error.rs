@@ -7,7 +7,7 @@ use std::{io, sync::Arc};
 pub enum HttpError {
     /// TLS cannot be set up, which is a defect.
     #[error("{0}")]
-    Tls(rustls::Error),
+    Tls(pki::Error),
     /// The URL of the server that chose the other ones is none.
     #[error("the URL of the server cannot be read")]
     Origin,

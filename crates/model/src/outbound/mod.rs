@@ -15,11 +15,11 @@ mod tls;
 use std::{io::Read, sync::Arc, time::Duration};
 
 use flate2::read::MultiGzDecoder;
-use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, pki_types::CertificateDer};
 use ureq::{
     Agent, Body,
     config::Config,
-    http::{Response, Uri},
+    http::{Request, Response, Uri},
     unversioned::{
         resolver::DefaultResolver,
         transport::{Connector, TcpConnector},
@@ -53,7 +53,7 @@ impl HttpClient {
     /// # Errors
     /// TLS cannot be set up, which is a defect.
     pub fn of_system(most: Duration) -> Result<Self, HttpError> {
-        Self::trusting(&rustls_native_certs::load_native_certs().certs, most)
+        Self::trusting(&system_authorities(), most)
     }
 
     /// Trusts these authorities only.
@@ -62,6 +62,15 @@ impl HttpClient {
     /// As [`HttpClient::of_system`].
     pub fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, HttpError> {
         let tls = TlsConnector::new(authorities).map_err(HttpError::Tls)?;
+        Ok(Self::connecting(tls, most))
+    }
+
+    /// Connects as this configuration says.
+    pub fn with_tls(tls: Arc<ClientConfig>, most: Duration) -> Self {
+        Self::connecting(TlsConnector::of(tls), most)
+    }
+
+    fn connecting(tls: TlsConnector, most: Duration) -> Self {
         let config = Agent::config_builder()
             .timeout_global(Some(most))
             .max_redirects(0)
@@ -76,7 +85,15 @@ impl HttpClient {
             TcpConnector::default().chain(tls.clone()),
             DefaultResolver::default(),
         );
-        Ok(Self { agent, config, tls })
+        Self { agent, config, tls }
+    }
+
+    /// Sends a request with these headers and this body. Blocks.
+    ///
+    /// # Errors
+    /// As [`HttpClient::get`].
+    pub fn send(&self, request: Request<&[u8]>, most: u64) -> Result<HttpAnswer, HttpError> {
+        read(self.agent.run(request), most)
     }
 
     /// Sends a GET. Blocks.
@@ -136,6 +153,11 @@ impl HttpClient {
             most,
         )
     }
+}
+
+/// The authorities of the system.
+pub fn system_authorities() -> Vec<CertificateDer<'static>> {
+    rustls_native_certs::load_native_certs().certs
 }
 
 /// The URL with its scheme in lower case (RFC 3986 section 3.1: case has no meaning there, but the

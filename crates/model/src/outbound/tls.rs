@@ -11,7 +11,6 @@ use std::{
 use pki::ServerVerifier;
 use rustls::{
     ClientConfig, ClientConnection, StreamOwned,
-    crypto::ring,
     pki_types::{CertificateDer, ServerName},
 };
 use ureq::{
@@ -31,13 +30,14 @@ impl TlsConnector {
     ///
     /// # Errors
     /// The crypto provider supports no TLS version, which is a defect.
-    pub(crate) fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, rustls::Error> {
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(trusted)))
-            .with_no_client_auth();
-        Ok(Self(Arc::new(config)))
+    pub(crate) fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, pki::Error> {
+        let verifier = Arc::new(ServerVerifier::new(trusted));
+        Ok(Self(Arc::new(pki::client_config(verifier, None)?)))
+    }
+
+    /// Connects with this configuration.
+    pub(crate) fn of(config: Arc<ClientConfig>) -> Self {
+        Self(config)
     }
 }
 

@@ -84,11 +84,32 @@ impl Builder {
     pub fn body(mut self, body: &[u8]) -> Frame {
         let headers = self.bytes.len() - HEAD;
         self.bytes.put_slice(body);
+        self.framed(headers)
+    }
+
+    /// The message with a body of this length, which `write` fills in. It is zero before.
+    ///
+    /// # Errors
+    /// That of `write`.
+    pub fn body_with<E>(
+        mut self,
+        length: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Frame, E> {
+        let headers = self.bytes.len() - HEAD;
+        let begin = self.bytes.len();
+        self.bytes.put_bytes(0, length);
+        write(self.bytes.get_mut(begin..).unwrap_or_default())?;
+        Ok(self.framed(headers))
+    }
+
+    /// The message that `bytes` holds behind its head.
+    fn framed(mut self, headers: usize) -> Frame {
         let head = Head {
             content_type: self.content_type,
             sequence: 0,
             headers,
-            body: body.len(),
+            body: self.bytes.len() - HEAD - headers,
         };
         let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX).to_le_bytes();
         let written = [
@@ -96,7 +117,7 @@ impl Builder {
             head.content_type.to_le_bytes(),
             head.sequence.to_le_bytes(),
             length(headers),
-            length(body.len()),
+            length(head.body),
         ];
         if let Some(place) = self.bytes.get_mut(..HEAD) {
             place.copy_from_slice(written.as_flattened());
