@@ -1,0 +1,295 @@
+//! The file of an identity: the address of its controller, its certificate and key, and the
+//! authorities that it trusts. It is the JSON that the clients of such networks write and read.
+//!
+//! A key, certificate or bundle is text of PEM, with or without `pem:` before it, or names a file:
+//! a path, or `file:` and a path. What is written has `pem:` and the path of the client interface
+//! in its address, because every client reads these forms. Members that have no meaning here are
+//! kept.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use pki::{Certificate, ClientCertificate, PrivateKey, bundle_pem};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::{Map, Value as Json, json};
+use zeroize::Zeroizing;
+
+/// The path of the client interface.
+const CLIENT: &str = "/edge/client/v1";
+/// Marks text of PEM.
+const PEM: &str = "pem:";
+/// Marks the path of a file.
+const FILE: &str = "file:";
+/// Forms that need a program of somebody else.
+const FOREIGN: [&str; 4] = ["pkcs11:", "parsec:", "keychain:", "engine:"];
+
+/// An identity as its file describes it.
+#[derive(Debug, Clone)]
+pub struct IdentityFile {
+    /// The addresses of the client interface, the preferred one first: at least one.
+    controllers: Vec<String>,
+    /// `None` for an identity that logs in in another way than with a certificate.
+    certificate: Option<ClientCertificate>,
+    /// Empty if the file names none: those of the system are trusted then.
+    authorities: Vec<Certificate>,
+    /// The whole document, with the members that have no meaning here.
+    document: Map<String, Json>,
+}
+
+/// Why the file of an identity cannot be used or written.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityFileError {
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("it is not JSON: {0}")]
+    NoJson(serde_json::Error),
+    #[error("{member}: {reason}")]
+    Member {
+        member: &'static str,
+        reason: String,
+    },
+}
+
+impl IdentityFileError {
+    fn of(member: &'static str, reason: impl ToString) -> Self {
+        let reason = reason.to_string();
+        Self::Member { member, reason }
+    }
+}
+
+impl IdentityFile {
+    /// A new identity. `controller` is the address of a controller, with or without the path of the
+    /// client interface.
+    ///
+    /// # Errors
+    /// [`IdentityFileError::Member`] for an address that is not one of HTTPS.
+    pub fn new(
+        controller: &str,
+        certificate: Option<ClientCertificate>,
+        authorities: Vec<Certificate>,
+    ) -> Result<Self, IdentityFileError> {
+        let address = address(controller)
+            .ok_or_else(|| IdentityFileError::of("ztAPI", "it must be an address of https"))?;
+        let mut file = Self {
+            controllers: vec![address.clone()],
+            certificate: None,
+            authorities,
+            document: Map::new(),
+        };
+        file.document.insert("ztAPI".to_owned(), json!(address));
+        file.set_certificate(certificate);
+        Ok(file)
+    }
+
+    /// Reads the file of an identity.
+    ///
+    /// # Errors
+    /// The file, or one that it names, cannot be read; it is no JSON; a member is missing or
+    /// unusable.
+    pub fn read(path: &Path) -> Result<Self, IdentityFileError> {
+        let text = pki::secret_of(path).map_err(|error| IdentityFileError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        Self::parse(&text)
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn parse(text: &str) -> Result<Self, IdentityFileError> {
+        let document: Map<String, Json> =
+            serde_json::from_str(text).map_err(IdentityFileError::NoJson)?;
+        let controllers = controllers_of(&document)?;
+        let of_id = |name: &str| document.get("id").and_then(|id| id.get(name)?.as_str());
+        let key = of_id("key").map(|value| content("id.key", value));
+        let chain = of_id("cert").map(|value| content("id.cert", value));
+        let certificate = match (key.transpose()?, chain.transpose()?) {
+            (Some(key), Some(chain)) => Some(certificate(&key, &chain)?),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(IdentityFileError::of(
+                    "id.cert",
+                    "it is missing beside id.key",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(IdentityFileError::of(
+                    "id.key",
+                    "it is missing beside id.cert",
+                ));
+            }
+        };
+        let authorities = match of_id("ca").filter(|value| !value.trim().is_empty()) {
+            Some(value) => Certificate::in_file(&content("id.ca", value)?)
+                .map_err(|error| IdentityFileError::of("id.ca", error))?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            controllers,
+            certificate,
+            authorities,
+            document,
+        })
+    }
+
+    /// The addresses of the client interface, the preferred one first.
+    pub fn controllers(&self) -> &[String] {
+        &self.controllers
+    }
+
+    /// The certificate with which the identity logs in.
+    pub fn certificate(&self) -> Option<&ClientCertificate> {
+        self.certificate.as_ref()
+    }
+
+    /// The authorities below which servers are trusted; empty for those of the system.
+    pub fn authorities(&self) -> &[Certificate] {
+        &self.authorities
+    }
+
+    /// Writes a new file that only its owner can read. A file of this name is never replaced, and
+    /// no part of one is ever seen under it.
+    ///
+    /// # Errors
+    /// The file exists, or cannot be written.
+    pub fn create(&self, path: &Path) -> Result<(), IdentityFileError> {
+        let failed = |error| IdentityFileError::File {
+            path: path.to_owned(),
+            error,
+        };
+        if path.symlink_metadata().is_ok() {
+            return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+        let part = part_of(path);
+        let written = self.write_part(&part).and_then(|()| {
+            renameat_with(CWD, &part, CWD, path, RenameFlags::NOREPLACE).map_err(io::Error::from)
+        });
+        if written.is_err() {
+            drop(std::fs::remove_file(&part));
+        }
+        written.and_then(|()| synced(path)).map_err(failed)
+    }
+
+    fn write_part(&self, part: &Path) -> io::Result<()> {
+        let text = Zeroizing::new(serde_json::to_string_pretty(&self.document)?);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(part)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()
+    }
+
+    fn set_certificate(&mut self, certificate: Option<ClientCertificate>) {
+        let pem = |text: &str| json!(format!("{PEM}{text}"));
+        let mut id = Map::new();
+        if let Some(certificate) = &certificate {
+            let chain: String = certificate.chain().iter().map(Certificate::pem).collect();
+            id.insert("key".to_owned(), pem(&certificate.key().to_pem()));
+            id.insert("cert".to_owned(), pem(&chain));
+        }
+        if !self.authorities.is_empty() {
+            id.insert("ca".to_owned(), pem(&bundle_pem(&self.authorities)));
+        }
+        self.document.insert("id".to_owned(), Json::Object(id));
+        self.certificate = certificate;
+    }
+}
+
+/// The addresses of the client interface that a document names.
+fn controllers_of(document: &Map<String, Json>) -> Result<Vec<String>, IdentityFileError> {
+    let many = document.get("ztAPIs").and_then(Json::as_array);
+    let one = document.get("ztAPI").into_iter();
+    let mut controllers: Vec<String> = Vec::new();
+    for value in one.chain(many.into_iter().flatten()) {
+        let address = value
+            .as_str()
+            .and_then(address)
+            .ok_or_else(|| IdentityFileError::of("ztAPI", "it must be an address of https"))?;
+        if !controllers.contains(&address) {
+            controllers.push(address);
+        }
+    }
+    if controllers.is_empty() {
+        return Err(IdentityFileError::of("ztAPI", "it is missing"));
+    }
+    Ok(controllers)
+}
+
+/// The address of the client interface of a controller whose address has another path or none, or
+/// no scheme.
+pub(crate) fn address(text: &str) -> Option<String> {
+    const HTTPS: &str = "https://";
+    let text = text.trim().trim_end_matches('/');
+    let rest = match text.split_once("://") {
+        None => text,
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => rest,
+        Some(_) => return None,
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_host || host.contains(['@', '?', '#']) {
+        return None;
+    }
+    if rest == host {
+        Some(format!("{HTTPS}{host}{CLIENT}"))
+    } else {
+        Some(format!("{HTTPS}{rest}"))
+    }
+}
+
+/// The PEM text that a member holds or names.
+fn content(member: &'static str, value: &str) -> Result<Zeroizing<String>, IdentityFileError> {
+    let value = value.trim();
+    if let Some(text) = value.strip_prefix(PEM) {
+        return Ok(Zeroizing::new(text.to_owned()));
+    }
+    if value.starts_with("-----BEGIN ") {
+        return Ok(Zeroizing::new(value.to_owned()));
+    }
+    if let Some(form) = FOREIGN.iter().find(|form| value.starts_with(**form)) {
+        return Err(IdentityFileError::of(
+            member,
+            format!("keys of {form} are not supported"),
+        ));
+    }
+    let path = match value.strip_prefix(FILE) {
+        Some(path) => path.strip_prefix("//").unwrap_or(path),
+        None => value,
+    };
+    pki::secret_of(Path::new(path))
+        .map_err(|error| IdentityFileError::of(member, format!("{path}: {error}")))
+}
+
+fn certificate(key: &str, chain: &str) -> Result<ClientCertificate, IdentityFileError> {
+    let key = PrivateKey::in_file(key).map_err(|error| IdentityFileError::of("id.key", error))?;
+    let chain =
+        Certificate::in_file(chain).map_err(|error| IdentityFileError::of("id.cert", error))?;
+    ClientCertificate::new(chain, key).map_err(|error| IdentityFileError::of("id.cert", error))
+}
+
+/// The name under which a file is written before it is complete.
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Waits until the name of a file is on disk.
+fn synced(path: &Path) -> io::Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The edge routers that an identity may use, and the channels to them.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use rustls::{ClientConfig, pki_types::ServerName};
+use serde::Deserialize;
+use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::{Channel, ChannelError};
+
+/// How long it may take until a channel to a router is open.
+const MOST: Duration = Duration::from_secs(15);
+/// The protocol of channels, by its ALPN name.
+const PROTOCOL: &[u8] = b"ziti-edge";
+
+/// An edge router in the answer of a controller.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EdgeRouter {
+    pub(crate) name: String,
+    #[serde(default)]
+    supported_protocols: HashMap<String, String>,
+    #[serde(default)]
+    urls: HashMap<String, String>,
+}
+
+/// Why there is no channel to any router.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RouterError {
+    #[error("no edge router is offered for the service: none is online, or no policy allows one")]
+    None,
+    #[error("no edge router can be reached: {0}")]
+    Unreachable(String),
+}
+
+/// The channels of one API session, by the address of the router.
+pub(crate) struct Routers {
+    tls: TlsConnector,
+    channels: Mutex<HashMap<String, Channel>>,
+}
+
+impl EdgeRouter {
+    /// `host:port`.
+    fn address(&self) -> Option<&str> {
+        let url = self
+            .supported_protocols
+            .get("tls")
+            .or_else(|| self.urls.get("tls"))?;
+        let address = url.strip_prefix("tls:").unwrap_or(url);
+        Some(address.trim_start_matches('/').trim_end_matches('/'))
+    }
+}
+
+impl Routers {
+    pub(crate) fn new(mut tls: ClientConfig) -> Self {
+        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Self {
+            tls: TlsConnector::from(Arc::new(tls)),
+            channels: Mutex::default(),
+        }
+    }
+
+    /// Takes no former channel for later connections: the session that they belong to has ended.
+    pub(crate) fn forget(&self) {
+        self.channels.lock().clear();
+    }
+
+    /// An open channel to one of these routers; otherwise a new one to the first that answers.
+    ///
+    /// # Errors
+    /// [`RouterError`].
+    pub(crate) async fn channel(
+        &self,
+        routers: &[EdgeRouter],
+        token: &str,
+    ) -> Result<Channel, RouterError> {
+        let addresses: Vec<&str> = routers.iter().filter_map(EdgeRouter::address).collect();
+        if addresses.is_empty() {
+            return Err(RouterError::None);
+        }
+        {
+            let mut channels = self.channels.lock();
+            channels.retain(|_, channel| !channel.has_ended());
+            if let Some(open) = addresses.iter().find_map(|address| channels.get(*address)) {
+                return Ok(open.clone());
+            }
+        }
+        let mut opening = JoinSet::new();
+        for address in addresses {
+            let (tls, address, token) = (self.tls.clone(), address.to_owned(), token.to_owned());
+            opening.spawn(async move {
+                let opened = open(&tls, &address, &token).await;
+                (address, opened)
+            });
+        }
+        let mut failures = Vec::new();
+        while let Some(opened) = opening.join_next().await {
+            match opened {
+                Ok((address, Ok(channel))) => {
+                    self.channels.lock().insert(address, channel.clone());
+                    return Ok(channel);
+                }
+                Ok((address, Err(error))) => failures.push(format!("{address}: {error}")),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        Err(RouterError::Unreachable(failures.join("; ")))
+    }
+}
+
+/// Opens a channel to a router.
+async fn open(tls: &TlsConnector, address: &str, token: &str) -> Result<Channel, ChannelError> {
+    let connection = |error: std::io::Error| ChannelError::Connection(error.to_string());
+    let opening = async {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| ChannelError::Connection("the host has no valid name".to_owned()))?;
+        let stream = TcpStream::connect(address).await.map_err(connection)?;
+        stream.set_nodelay(true).map_err(connection)?;
+        let stream = tls.connect(name, stream).await.map_err(connection)?;
+        Channel::open(stream, token).await
+    };
+    timeout(MOST, opening)
+        .await
+        .unwrap_or(Err(ChannelError::Silent(MOST)))
+}
