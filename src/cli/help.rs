@@ -12,11 +12,12 @@ const WIDTH: usize = 100;
 const NAMES: usize = 28;
 
 /// The groups of the program's own commands. A command that is in none stands under [`OTHERS`].
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Controller of this host",
         &["run", "admin", "pki", "doctor", "passphrase"],
     ),
+    ("Endpoint of a network", &["enroll", "forward", "host"]),
     ("Log-in to a controller", &["login", "logout", "context"]),
     (
         "Questions about the network",

@@ -24,6 +24,7 @@ use run::ResolvedConfig;
 mod admin;
 pub mod api;
 mod authority_files;
+mod client;
 mod doctor;
 mod drill;
 mod expiring;
@@ -83,6 +84,9 @@ enum Command {
     Completions(shell::Completions),
     Man(shell::Man),
     Passphrase(passphrase::Passphrase),
+    Enroll(client::Enroll),
+    Forward(client::Forward),
+    Host(client::Host),
 }
 
 /// The whole command line.
@@ -198,6 +202,9 @@ pub fn act<E: Display>(
         Command::Completions(arguments) => arguments.act(),
         Command::Man(arguments) => print_result(arguments.act(whole()?)),
         Command::Passphrase(arguments) => print_result(arguments.act(environment)),
+        Command::Enroll(arguments) => print_result(arguments.act()),
+        Command::Forward(arguments) => print_result(arguments.act()),
+        Command::Host(arguments) => print_result(arguments.act()),
     }
 }
 
