@@ -37,6 +37,7 @@ mod difficult_names;
 mod documentation;
 mod documented_examples;
 mod end_to_end;
+mod endpoint;
 mod enrollment_refusals;
 mod events;
 mod explain;

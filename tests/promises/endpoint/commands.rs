@@ -1,0 +1,173 @@
+//! The commands, as programs.
+
+use std::{
+    io::Write,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use crate::router::scene::run;
+
+use super::{Network, enrolled, token};
+use crate::harness::{TestServer, fresh};
+use serde_json::json;
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_overkeep"))
+}
+
+/// A program that is killed at the end of a test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn enroll_writes_a_file_once_and_says_where() {
+    let server = TestServer::start();
+    let id = server.identity(&fresh("alice"), json!({ "enrollment": { "ott": true } }));
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("alice.jwt"), token(&server, &id)).unwrap();
+    let enroll = || {
+        let command = ["enroll", "alice.jwt"];
+        program()
+            .args(command)
+            .current_dir(directory.path())
+            .output()
+            .unwrap()
+    };
+    let first = enroll();
+    assert!(first.status.success(), "{first:?}");
+    let written = std::fs::read(directory.path().join("alice.json")).unwrap();
+    let second = enroll();
+    assert_eq!(second.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(
+        text,
+        "overkeep: alice.json exists: choose another file with --output\n"
+    );
+    assert_eq!(
+        std::fs::read(directory.path().join("alice.json")).unwrap(),
+        written
+    );
+}
+
+#[test]
+fn standard_streams_hold_data_only() {
+    let network = Network::new(true);
+    let directory = tempfile::tempdir().unwrap();
+    let [dialer, host] = [
+        (&network.dialer, "dialer.json"),
+        (&network.host, "host.json"),
+    ]
+    .map(|(identity, name)| {
+        let path = directory.path().join(name);
+        identity.create(&path).unwrap();
+        path
+    });
+    let echo = run(async {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = server.accept().await {
+                let (mut input, mut output) = socket.split();
+                drop(tokio::io::copy(&mut input, &mut output).await);
+            }
+        });
+        address
+    });
+    let forward = |input: &[u8]| {
+        let mut child = program()
+            .arg("forward")
+            .arg("-i")
+            .arg(&dialer)
+            .args([&network.service, "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that fails reads nothing.
+        drop(child.stdin.take().unwrap().write_all(input));
+        child.wait_with_output().unwrap()
+    };
+    // Nobody hosts the service.
+    let refused = forward(b"");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stdout.is_empty());
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.starts_with("overkeep: ") && text.contains(&network.service),
+        "{text}"
+    );
+    let hosting = program()
+        .arg("host")
+        .arg("-i")
+        .arg(&host)
+        .args([&network.service, &echo])
+        .stderr(Stdio::null())
+        .spawn();
+    let _hosting = Running(hosting.unwrap());
+    let data: Vec<u8> = (0..300_000_u32).map(|at| (at % 253) as u8).collect();
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    let done = loop {
+        let done = forward(&data);
+        if done.status.success() || std::time::Instant::now() > end {
+            break done;
+        }
+    };
+    assert!(
+        done.status.success(),
+        "{:?}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    assert!(done.stdout == data);
+    assert!(done.stderr.is_empty());
+}
+
+#[test]
+fn wrong_words_are_named() {
+    let (server, directory) = (TestServer::start(), tempfile::tempdir().unwrap());
+    let (_, identity) = enrolled(&server, "alice");
+    let path = directory.path().join("alice.json");
+    identity.create(&path).unwrap();
+    let path = path.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 5] = [
+        (
+            &["forward", "-i", path, "web", "nowhere"],
+            2,
+            "nowhere: it must be",
+        ),
+        (
+            &["forward", "-i", path, "web", "-", "db", "-"],
+            2,
+            "one service only",
+        ),
+        (
+            &["forward", "-i", path, "web", "127.0.0.1:1", "db"],
+            2,
+            "LISTEN",
+        ),
+        (&["host", "-i", path, "web", "80"], 2, "80: it must be"),
+        (
+            &["forward", "-i", path, "web", "-"],
+            1,
+            "there is no service web",
+        ),
+    ];
+    for (arguments, status, expected) in cases {
+        let done = program()
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(status), "{text}");
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    }
+}
