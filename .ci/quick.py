@@ -17,7 +17,7 @@ COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml
 TESTED_BY = {
     "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
     "api_tokens": ["api_tokens"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
-    "certificates": ["certificates"], "change": ["crud", "conflicts", "preview"], "change_mode": ["preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
+    "certificates": ["certificates"], "client": ["endpoint"], "change": ["crud", "conflicts", "preview"], "change_mode": ["preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
     "config": ["configuration"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
     "entity": ["kinds", "crud", "upgrades"], "events": ["events"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "history": ["history"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
