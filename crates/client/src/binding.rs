@@ -38,12 +38,14 @@ pub struct Binding {
     keys: Option<Arc<KeyPair>>,
 }
 
-/// Somebody who dials the service, and waits for an answer.
+/// Somebody who dials the service, and waits for an answer. Dropping it refuses the connection.
 pub struct Dialer {
     dial: Frame,
-    channel: Channel,
     binding: u32,
     keys: Option<Arc<KeyPair>>,
+    /// The id of the connection, whose end the router may announce before there is an answer. `None`
+    /// once there is one.
+    registration: Option<Registration>,
 }
 
 impl Binding {
@@ -90,24 +92,49 @@ impl Binding {
             };
             let frame = &received.frame;
             match frame.content_type() {
-                kind::DIAL => {
-                    let dialer = Dialer {
-                        dial: frame.clone(),
-                        channel: self.registration.channel().clone(),
-                        binding: self.registration.id,
-                        keys: self.keys.clone(),
-                    };
-                    if frame.body() == self.session.as_bytes() {
-                        return Ok(dialer);
+                kind::DIAL => match self.dialer(frame) {
+                    Ok(dialer) => return Ok(dialer),
+                    Err(text) => {
+                        let rejected = rejected(frame, self.registration.id, &text);
+                        self.registration.channel().send(rejected).await?;
                     }
-                    dialer.reject("invalid token");
-                }
+                },
                 kind::STATE_CLOSED => return Err(DialError::refused_by(frame)),
                 // What this binding does not ask for.
                 _ => {}
             }
         }
     }
+}
+
+impl Binding {
+    /// Who sent a Dial.
+    ///
+    /// # Errors
+    /// The words of the refusal.
+    fn dialer(&self, dial: &Frame) -> Result<Dialer, String> {
+        if dial.body() != self.session.as_bytes() {
+            return Err("invalid token".to_owned());
+        }
+        let id = dial
+            .u32(key::ROUTER_CONNECTION)
+            .ok_or("the router assigned no id to the connection")?;
+        let channel = self.registration.channel();
+        let registered = channel.register_as(id).map_err(|error| error.to_string())?;
+        Ok(Dialer {
+            dial: dial.clone(),
+            binding: self.registration.id,
+            keys: self.keys.clone(),
+            registration: Some(registered),
+        })
+    }
+}
+
+/// The refusal of a Dial.
+fn rejected(dial: &Frame, binding: u32, text: &str) -> Frame {
+    Builder::reply(kind::DIAL_FAILED, dial)
+        .u32(key::CONNECTION, binding)
+        .body(text.as_bytes())
 }
 
 impl Drop for Binding {
@@ -135,28 +162,32 @@ impl Dialer {
     /// once.
     ///
     /// # Errors
-    /// The channel has ended, or the dialer sent no usable key.
-    pub async fn accept(self) -> Result<Connection, DialError> {
-        let Some(id) = self.dial.u32(key::ROUTER_CONNECTION) else {
-            const TEXT: &str = "the router assigned no id to the connection";
-            self.reject(TEXT);
-            return Err(ChannelError::Refused(TEXT.to_owned()).into());
-        };
+    /// The channel has ended, the dialer has given up, or it sent no usable key.
+    pub async fn accept(mut self) -> Result<Connection, DialError> {
         let dialer_key = self.dial.header(key::PUBLIC_KEY);
         let streams = self.keys.as_ref().map(|keys| keys.hosting(dialer_key));
         let streams = match streams.transpose() {
             Ok(streams) => streams,
             Err(error) => {
-                self.reject(&error.to_string());
+                self.reject(&error.to_string()).await;
                 return Err(error.into());
             }
         };
-        let connection = Connection::of(self.channel.register_as(id)?);
+        let Some(mut registration) = self.registration.take() else {
+            return Err(ChannelError::Refused("it was answered already".to_owned()).into());
+        };
+        if let Ok(early) = registration.messages.try_recv()
+            && early.frame.content_type() == kind::STATE_CLOSED
+        {
+            return Err(DialError::refused_by(&early.frame));
+        }
         let accepted = Builder::reply(kind::DIAL_SUCCESS, &self.dial)
             .u32(key::CONNECTION, self.binding)
-            .u32(key::ROUTER_CONNECTION, id)
-            .body(&id.to_le_bytes());
-        self.channel.send(accepted).await?;
+            .u32(key::ROUTER_CONNECTION, registration.id)
+            .body(&registration.id.to_le_bytes());
+        let channel = registration.channel().clone();
+        let connection = Connection::of(registration);
+        channel.send(accepted).await?;
         match streams {
             Some(streams) => connection.encrypted(streams).await,
             None => Ok(connection),
@@ -164,10 +195,20 @@ impl Dialer {
     }
 
     /// Refuses the connection. The dialer sees the text.
-    pub fn reject(&self, text: &str) {
-        let rejected = Builder::reply(kind::DIAL_FAILED, &self.dial)
-            .u32(key::CONNECTION, self.binding)
-            .body(text.as_bytes());
-        self.channel.send_later(rejected);
+    pub async fn reject(mut self, text: &str) {
+        if let Some(registration) = self.registration.take() {
+            let rejected = rejected(&self.dial, self.binding, text);
+            // If the channel has ended, the dialer has learnt that already.
+            drop(registration.channel().send(rejected).await);
+        }
+    }
+}
+
+impl Drop for Dialer {
+    fn drop(&mut self) {
+        if let Some(registration) = self.registration.take() {
+            let rejected = rejected(&self.dial, self.binding, "the host did not answer");
+            registration.channel().send_later(rejected);
+        }
     }
 }

@@ -25,7 +25,7 @@ use tokio::{
         oneshot, watch,
     },
     task::AbortHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use wire::{
     frame::{Builder, Frame, content, key as common},
@@ -43,8 +43,16 @@ const ANSWER: Duration = Duration::from_secs(15);
 const ANSWERS: usize = 16;
 /// Messages that wait to be written.
 const QUEUE: usize = 16;
-/// The most bytes that wait for the reader of one connection.
+/// The most bytes that wait for the reader of one connection, and for all of a channel. One message
+/// may be longer than the first, and waits alone then.
 const INBOX: usize = 1 << 20;
+const INBOXES: usize = 64 << 20;
+/// What a message takes beside its bytes.
+const OVERHEAD: usize = 256;
+/// Shorter messages are copied, so that they do not keep the buffer that they were read into.
+const COPIED: usize = 8 << 10;
+/// The most bytes of a text that a router or another end sends, as far as it is shown.
+const TEXT: usize = 1 << 10;
 
 /// Why a channel cannot be opened, or has ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +78,8 @@ struct Shared {
     /// Why the channel has ended.
     ended: watch::Sender<Option<Arc<str>>>,
     next_id: AtomicU32,
+    /// Free bytes of all inboxes.
+    room: Arc<Semaphore>,
 }
 
 /// Who waits for messages. Nobody is added after the end.
@@ -94,7 +104,7 @@ struct Inbox {
 /// A message in an inbox. Its room there is free again when it is dropped.
 pub(crate) struct Received {
     pub(crate) frame: Frame,
-    _room: OwnedSemaphorePermit,
+    _rooms: [OwnedSemaphorePermit; 2],
 }
 
 /// An id on a channel and the messages for it. Dropping it frees the id.
@@ -132,8 +142,7 @@ impl Channel {
             .map_err(|error| ChannelError::Connection(error.to_string()))?
             .ok_or_else(|| ChannelError::Refused("it closed the connection".to_owned()))?;
         if answer.content_type() != content::RESULT || !answer.is_set(common::SUCCESS) {
-            let text = String::from_utf8_lossy(answer.body()).into_owned();
-            return Err(ChannelError::Refused(text));
+            return Err(ChannelError::Refused(text_of(&answer)));
         }
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let (ended, end) = watch::channel(None);
@@ -142,6 +151,7 @@ impl Channel {
             table: Mutex::default(),
             ended,
             next_id: AtomicU32::new(1),
+            room: Arc::new(Semaphore::new(INBOXES)),
         });
         let reading = tokio::spawn(read(reader, Arc::downgrade(&shared))).abort_handle();
         let weak = Arc::downgrade(&shared);
@@ -287,11 +297,24 @@ impl Shared {
             drop(reply.send(frame));
             return;
         }
-        if let Some(Inbox { frames, room }) = inbox {
-            let bytes = u32::try_from(frame.len().min(INBOX)).unwrap_or(u32::MAX);
-            if let Ok(room) = room.acquire_many_owned(bytes).await {
-                drop(frames.send(Received { frame, _room: room }));
-            }
+        let Some(Inbox { frames, room }) = inbox else {
+            return;
+        };
+        let frame = if frame.len() < COPIED {
+            frame.clone()
+        } else {
+            frame
+        };
+        let bytes = frame.len().saturating_add(OVERHEAD);
+        let of = |most: usize| u32::try_from(bytes.min(most)).unwrap_or(u32::MAX);
+        // That of the connection first: one that is full must not take from the others.
+        let Ok(own) = room.acquire_many_owned(of(INBOX)).await else {
+            return;
+        };
+        let all = Arc::clone(&self.room);
+        if let Ok(all) = all.acquire_many_owned(of(INBOXES)).await {
+            let _rooms = [own, all];
+            drop(frames.send(Received { frame, _rooms }));
         }
     }
 }
@@ -346,7 +369,13 @@ async fn write<S: AsyncWrite>(
     let written = tokio::select! {
         written = write_all(&mut writer, &mut queue, &shared) => written,
         // A router that takes nothing more would hold up the last write.
-        Ok(_) = ended.wait_for(Option::is_some) => Ok(()),
+        () = async {
+            let is_over = ended.wait_for(Option::is_some).await.is_ok();
+            if !is_over {
+                // Nobody holds the channel any more: what waits is still written.
+                sleep(ANSWER).await;
+            }
+        } => Ok(()),
     };
     if let Some(shared) = shared.upgrade() {
         let reason = written.err().map(|error| error.to_string());
@@ -380,4 +409,10 @@ async fn write_all<S: AsyncWrite>(
         writer.flush().await?;
     }
     writer.shutdown().await
+}
+
+/// The text in the body of a message, cut.
+pub(crate) fn text_of(frame: &Frame) -> String {
+    let body = frame.body();
+    String::from_utf8_lossy(body.get(..TEXT).unwrap_or(body)).into_owned()
 }

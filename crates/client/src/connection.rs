@@ -1,7 +1,6 @@
 //! A connection between a dialer and a host, over a channel to a router.
 
 use std::{
-    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,7 +15,7 @@ use wire::{
 };
 
 use crate::{
-    channel::{Channel, ChannelError, Received, Registration},
+    channel::{Channel, ChannelError, Received, Registration, text_of},
     cipher::{ADDED, CipherError, Decryptor, Encryptor, KeyPair},
 };
 
@@ -63,7 +62,7 @@ impl DialError {
     /// The refusal in an answer.
     pub(crate) fn refused_by(answer: &Frame) -> Self {
         Self::Refused {
-            text: String::from_utf8_lossy(answer.body()).into_owned(),
+            text: text_of(answer),
             code: answer.u32(key::ERROR_CODE),
         }
     }
@@ -109,8 +108,32 @@ pub struct Receiver {
     end: Arc<End>,
     messages: mpsc::UnboundedReceiver<Received>,
     decryptor: Option<Decryptor>,
-    parts: VecDeque<Vec<u8>>,
+    /// Messages that came as one, as far as they were not given out.
+    parts: Parts,
     has_ended: bool,
+}
+
+/// Several messages, each after its length in two bytes.
+#[derive(Default)]
+struct Parts {
+    text: Vec<u8>,
+    begin: usize,
+}
+
+impl Parts {
+    /// The next message; `None` after the last one.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, CipherError> {
+        let left = self.text.get(self.begin..).unwrap_or_default();
+        if left.is_empty() {
+            *self = Self::default();
+            return Ok(None);
+        }
+        let (length, rest) = left.split_first_chunk().ok_or(CipherError::Message)?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        let part = rest.get(..length).ok_or(CipherError::Message)?.to_vec();
+        self.begin += size_of::<u16>() + length;
+        Ok(Some(part))
+    }
 }
 
 /// This end of a connection.
@@ -192,7 +215,7 @@ impl Connection {
                 end,
                 messages,
                 decryptor: None,
-                parts: VecDeque::new(),
+                parts: Parts::default(),
                 has_ended: false,
             },
         }
@@ -253,7 +276,7 @@ impl Receiver {
     /// The channel has ended, or a message was not sent by the other end.
     pub async fn receive(&mut self) -> Result<Option<Vec<u8>>, ReceiveError> {
         loop {
-            if let Some(part) = self.parts.pop_front() {
+            if let Some(part) = self.parts.next()? {
                 return Ok(Some(part));
             }
             if self.has_ended {
@@ -264,7 +287,23 @@ impl Receiver {
                 let reason = self.end.channel().end().await;
                 return Err(ChannelError::Ended(reason).into());
             };
-            self.take(&received.frame)?;
+            if let Some(message) = self.take(&received.frame)? {
+                return Ok(Some(message));
+            }
+        }
+    }
+
+    /// Waits until the other end has closed the connection, or the channel has ended. What is
+    /// received until then is dropped: it is for after [`receive`](Self::receive) has given the
+    /// last message.
+    pub async fn closed(&mut self) {
+        while !self.is_closed() {
+            let Some(received) = self.messages.recv().await else {
+                return;
+            };
+            if received.frame.content_type() == kind::STATE_CLOSED {
+                self.end.is_closed.store(true, Ordering::Release);
+            }
         }
     }
 
@@ -273,49 +312,34 @@ impl Receiver {
         self.end.is_closed.load(Ordering::Acquire)
     }
 
-    fn take(&mut self, frame: &Frame) -> Result<(), CipherError> {
+    /// The message in a frame, if it is one, and alone.
+    fn take(&mut self, frame: &Frame) -> Result<Option<Vec<u8>>, CipherError> {
         match frame.content_type() {
             kind::STATE_CLOSED => {
                 self.end.is_closed.store(true, Ordering::Release);
                 self.has_ended = true;
+                Ok(None)
             }
             kind::DATA => {
                 let flags = frame.u32(key::FLAGS).unwrap_or_default();
                 self.has_ended = flags & FIN != 0;
-                if !frame.body().is_empty() {
-                    self.take_body(frame.body(), flags)?;
+                if frame.body().is_empty() && (self.has_ended || self.decryptor.is_some()) {
+                    return Ok(None);
+                }
+                let text = match &mut self.decryptor {
+                    None => Some(frame.body().to_vec()),
+                    Some(decryptor) => decryptor.decrypt(frame.body())?,
+                };
+                match text {
+                    Some(text) if flags & PARTS != 0 => {
+                        self.parts = Parts { text, begin: 0 };
+                        Ok(None)
+                    }
+                    other => Ok(other),
                 }
             }
             // What this connection does not ask for, such as a trace of its route.
-            _ => {}
+            _ => Ok(None),
         }
-        Ok(())
     }
-
-    fn take_body(&mut self, body: &[u8], flags: u32) -> Result<(), CipherError> {
-        let text = match &mut self.decryptor {
-            None => Some(body.to_vec()),
-            Some(decryptor) => decryptor.decrypt(body)?,
-        };
-        match text {
-            None => {}
-            Some(text) if flags & PARTS != 0 => self.parts.extend(parts(&text)?),
-            Some(text) => self.parts.push_back(text),
-        }
-        Ok(())
-    }
-}
-
-/// The messages that were sent as one.
-fn parts(mut text: &[u8]) -> Result<Vec<Vec<u8>>, CipherError> {
-    let mut found = Vec::new();
-    while !text.is_empty() {
-        let (length, rest) = text.split_first_chunk().ok_or(CipherError::Message)?;
-        let (part, rest) = rest
-            .split_at_checked(u16::from_le_bytes(*length).into())
-            .ok_or(CipherError::Message)?;
-        found.push(part.to_vec());
-        text = rest;
-    }
-    Ok(found)
 }

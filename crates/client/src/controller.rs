@@ -1,11 +1,17 @@
 //! Requests to a controller, with the certificate of an identity.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use http::{Method, Request, header};
 use model::outbound::HttpClient;
 use pki::{ServerVerifier, client_config};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value as Json;
 
 use crate::{api_error::ApiError, identity_file::IdentityFile};
@@ -30,8 +36,12 @@ pub enum RequestError {
     },
     #[error("{controller}: the answer cannot be used: {reason}")]
     Answer { controller: String, reason: String },
+    #[error("the identity names no controller")]
+    NoAddress,
+    #[error("the request was given up")]
+    GivenUp,
     #[error("TLS cannot be set up: {0}")]
-    Tls(String),
+    Tls(pki::Error),
 }
 
 impl RequestError {
@@ -47,6 +57,8 @@ pub(crate) struct Controller {
     client: HttpClient,
     /// The addresses of its client interface, the preferred one first.
     addresses: Arc<[String]>,
+    /// The place of the one that answered last.
+    present: Arc<AtomicUsize>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +76,7 @@ impl Controller {
         Ok(Self {
             client: HttpClient::with_tls(Arc::new(tls), MOST),
             addresses: identity.controllers().into(),
+            present: Arc::default(),
         })
     }
 
@@ -82,18 +95,21 @@ impl Controller {
         let (this, path) = (self.clone(), path.to_owned());
         let token = token.map(str::to_owned);
         let asked = tokio::task::spawn_blocking(move || {
-            let mut last = RequestError::Tls("the identity names no controller".to_owned());
-            for address in this.addresses.iter() {
+            let first = this.present.load(Ordering::Relaxed);
+            let mut failure = None;
+            let all = this.addresses.iter().enumerate();
+            for (place, address) in all.cycle().skip(first).take(this.addresses.len()) {
                 match this.ask_one(address, &method, &path, token.as_deref(), body.as_ref()) {
-                    Err(error @ RequestError::NoAnswer { .. }) => last = error,
-                    other => return other,
+                    Err(error @ RequestError::NoAnswer { .. }) => failure = Some(error),
+                    other => {
+                        this.present.store(place, Ordering::Relaxed);
+                        return other;
+                    }
                 }
             }
-            Err(last)
+            Err(failure.unwrap_or(RequestError::NoAddress))
         });
-        asked
-            .await
-            .unwrap_or_else(|error| Err(RequestError::Tls(error.to_string())))
+        asked.await.unwrap_or(Err(RequestError::GivenUp))
     }
 
     fn ask_one<T: DeserializeOwned>(
@@ -144,6 +160,15 @@ impl Controller {
     }
 }
 
+/// A member that may be null: some controllers write that for an empty list.
+pub(crate) fn or_default<'d, T, D>(from: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'d>,
+    D: Deserializer<'d>,
+{
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
 /// The TLS configuration of an identity, for controllers and for routers.
 ///
 /// # Errors
@@ -155,6 +180,5 @@ pub(crate) fn tls(identity: &IdentityFile) -> Result<rustls::ClientConfig, Reque
         trusted = model::outbound::system_authorities();
     }
     let verifier = Arc::new(ServerVerifier::new(&trusted));
-    client_config(verifier, identity.certificate())
-        .map_err(|error| RequestError::Tls(error.to_string()))
+    client_config(verifier, identity.certificate()).map_err(RequestError::Tls)
 }

@@ -4,12 +4,17 @@ use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
-    net::{TcpListener, UdpSocket},
-    sync::{Semaphore, mpsc},
-    time::timeout,
+    net::{TcpListener, TcpStream, UdpSocket},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::sleep,
 };
 
-use crate::{PumpError, Service, Session, SessionError, pump};
+use crate::{
+    Connection, PumpError, Service, Session, SessionError,
+    datagrams::{DATAGRAM, Sink, Source, carry},
+    pump,
+    standard_output::StandardOutput,
+};
 
 /// The most connections of one port at a time.
 const CONNECTIONS: usize = 10_000;
@@ -17,18 +22,18 @@ const CONNECTIONS: usize = 10_000;
 const FLOWS: usize = 1_000;
 /// Datagrams of one sender that wait.
 const WAITING: usize = 64;
-/// After so long without a datagram, a sender is forgotten.
-const IDLE: Duration = Duration::from_secs(60);
-/// The most bytes of a datagram.
-const DATAGRAM: usize = 65_535;
+/// The most bytes of all datagrams of one port that wait.
+const WAITING_BYTES: usize = 16 << 20;
+/// How long the datagrams of a sender are dropped after a dial that failed.
+const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a port leads to.
+/// Where a port leads to. Cheap to clone.
 #[derive(Clone)]
 pub struct Forwarding {
-    pub session: Session,
-    pub service: Service,
-    /// The terminator that is meant, by its identity.
-    pub terminator: Option<String>,
+    session: Session,
+    /// As it was seen last.
+    service: Arc<Mutex<Service>>,
+    terminator: Option<String>,
 }
 
 /// Why a single connection failed.
@@ -40,10 +45,43 @@ pub enum ForwardError {
     Pump(#[from] PumpError),
 }
 
+/// A datagram that waits, and its room.
+type Waiting = (Vec<u8>, OwnedSemaphorePermit);
+
 impl Forwarding {
-    async fn dial(&self) -> Result<crate::Connection, SessionError> {
+    /// Leads to a service, or to one of its terminators by its identity.
+    pub fn new(session: Session, service: Service, terminator: Option<String>) -> Self {
+        Self {
+            session,
+            service: Arc::new(Mutex::new(service)),
+            terminator,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.service.lock().name.clone()
+    }
+
+    /// Dials the service. If that fails and the service has become another one, dials that.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn dial(&self) -> Result<Connection, SessionError> {
+        let service = self.service.lock().clone();
         let terminator = self.terminator.as_deref();
-        self.session.dial(&self.service, terminator, None).await
+        match self.session.dial(&service, terminator, None).await {
+            Ok(connection) => Ok(connection),
+            Err(error) => {
+                let Ok(present) = self.session.service(&service.name).await else {
+                    return Err(error);
+                };
+                if present == service {
+                    return Err(error);
+                }
+                *self.service.lock() = present.clone();
+                self.session.dial(&present, terminator, None).await
+            }
+        }
     }
 
     /// Leads standard input and output to the service, until both directions have ended.
@@ -52,12 +90,11 @@ impl Forwarding {
     /// [`ForwardError`].
     pub async fn serve_standard_streams(&self) -> Result<(), ForwardError> {
         let connection = self.dial().await?;
-        Ok(pump(connection, tokio::io::stdin(), tokio::io::stdout()).await?)
+        Ok(pump(connection, tokio::io::stdin(), StandardOutput::new()).await?)
     }
 
     /// Leads each connection to this port to the service, until the task is dropped.
     pub async fn serve_connections(self, port: TcpListener) {
-        let forwarding = Arc::new(self);
         let free = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let Ok(one) = Arc::clone(&free).acquire_owned().await else {
@@ -68,20 +105,14 @@ impl Forwarding {
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     // Files are missing, for example: others have to end first.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             };
-            let forwarding = Arc::clone(&forwarding);
+            let forwarding = self.clone();
             tokio::spawn(async move {
-                let service = &forwarding.service.name;
-                let served = async {
-                    drop(socket.set_nodelay(true));
-                    let connection = forwarding.dial().await?;
-                    let (input, output) = socket.into_split();
-                    Ok::<_, ForwardError>(pump(connection, input, output).await?)
-                };
-                match served.await {
+                let service = forwarding.name();
+                match forwarding.lead(socket).await {
                     Ok(()) => tracing::debug!(%service, %from, "a connection has ended"),
                     Err(error) => tracing::warn!(%service, %from, %error, "a connection failed"),
                 }
@@ -90,76 +121,101 @@ impl Forwarding {
         }
     }
 
+    async fn lead(&self, mut socket: TcpStream) -> Result<(), ForwardError> {
+        drop(socket.set_nodelay(true));
+        let led = match self.dial().await {
+            Ok(connection) => {
+                let (input, output) = socket.split();
+                pump(connection, input, output)
+                    .await
+                    .map_err(ForwardError::from)
+            }
+            Err(error) => Err(error.into()),
+        };
+        if led.is_err() {
+            // What was cut off must not look whole.
+            drop(socket.set_zero_linger());
+        }
+        led
+    }
+
     /// Leads datagrams to this port to the service: those of each sender over a connection of their
     /// own, each as one message.
     ///
     /// # Errors
     /// The port fails.
     pub async fn serve_datagrams(self, port: UdpSocket) -> io::Result<()> {
-        let (forwarding, port) = (Arc::new(self), Arc::new(port));
-        let flows: Arc<Mutex<HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>>> = Arc::default();
+        let port = Arc::new(port);
+        let flows: Arc<Mutex<HashMap<SocketAddr, mpsc::Sender<Waiting>>>> = Arc::default();
+        let room = Arc::new(Semaphore::new(WAITING_BYTES));
         let mut buffer = vec![0; DATAGRAM];
+        let mut has_warned = false;
         loop {
             let (length, from) = port.recv_from(&mut buffer).await?;
+            // As in any network, what cannot be carried is lost.
+            let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+            let Ok(room) = Arc::clone(&room).try_acquire_many_owned(bytes) else {
+                continue;
+            };
             let datagram = buffer.get(..length).unwrap_or_default().to_vec();
             let mut known = flows.lock();
             if let Some(flow) = known.get(&from) {
-                // As in any network, what cannot be carried is lost.
-                drop(flow.try_send(datagram));
+                drop(flow.try_send((datagram, room)));
                 continue;
             }
             if known.len() >= FLOWS {
-                tracing::warn!(%from, "a datagram is dropped: there are too many senders");
+                if !has_warned {
+                    tracing::warn!("datagrams are dropped: there are too many senders");
+                }
+                has_warned = true;
                 continue;
             }
+            has_warned = false;
             let (flow, datagrams) = mpsc::channel(WAITING);
-            drop(flow.try_send(datagram));
+            drop(flow.try_send((datagram, room)));
             known.insert(from, flow);
             drop(known);
-            let (forwarding, port) = (Arc::clone(&forwarding), Arc::clone(&port));
-            let flows = Arc::clone(&flows);
+            let (forwarding, port, flows) = (self.clone(), Arc::clone(&port), Arc::clone(&flows));
             tokio::spawn(async move {
-                if let Err(error) = forwarding.carry(datagrams, &port, from).await {
-                    let service = &forwarding.service.name;
+                if let Err(error) = forwarding.carry(datagrams, port, from).await {
+                    let service = forwarding.name();
                     tracing::warn!(%service, %from, %error, "datagrams cannot be carried");
+                    sleep(PAUSE).await;
                 }
                 flows.lock().remove(&from);
             });
         }
     }
 
-    /// Carries the datagrams of one sender, and those for it, until there are none for a while.
+    /// Carries the datagrams of one sender, and those for it.
     async fn carry(
         &self,
-        mut datagrams: mpsc::Receiver<Vec<u8>>,
-        port: &UdpSocket,
+        datagrams: mpsc::Receiver<Waiting>,
+        port: Arc<UdpSocket>,
         from: SocketAddr,
     ) -> Result<(), ForwardError> {
-        let (mut sender, mut receiver) = self.dial().await?.split();
-        loop {
-            let next = async {
-                tokio::select! {
-                    datagram = datagrams.recv() => match datagram {
-                        Some(datagram) => {
-                            sender.send(&datagram).await.map_err(PumpError::Send)?;
-                            Ok(true)
-                        }
-                        None => Ok(false),
-                    },
-                    message = receiver.receive() => match message.map_err(PumpError::Receive)? {
-                        Some(message) => {
-                            port.send_to(&message, from).await.map_err(PumpError::Write)?;
-                            Ok(true)
-                        }
-                        None => Ok::<_, ForwardError>(false),
-                    },
-                }
-            };
-            match timeout(IDLE, next).await {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) | Err(_) => return Ok(()),
-                Ok(Err(error)) => return Err(error),
-            }
-        }
+        let connection = self.dial().await?;
+        Ok(carry(connection, Queue(datagrams), Port { port, to: from }).await?)
+    }
+}
+
+/// The datagrams of one sender that wait.
+struct Queue(mpsc::Receiver<Waiting>);
+
+impl Source for Queue {
+    async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.recv().await.map(|(datagram, _)| datagram))
+    }
+}
+
+/// A port that answers one sender.
+struct Port {
+    port: Arc<UdpSocket>,
+    to: SocketAddr,
+}
+
+impl Sink for Port {
+    async fn send(&self, datagram: &[u8]) {
+        drop(self.port.send_to(datagram, self.to).await);
     }
 }

@@ -1,23 +1,23 @@
 //! Hosting a service whose connections lead to a local server.
 
-use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, io::ErrorKind, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpStream, UdpSocket, lookup_host},
     sync::Semaphore,
-    time::{Instant, sleep, timeout},
+    time::{Instant, error::Elapsed, sleep, timeout},
 };
 
-use crate::{Connection, DialError, Dialer, PumpError, Session, SessionError, pump};
+use crate::{
+    DialError, Dialer, PumpError, Session, SessionError,
+    datagrams::{DATAGRAM, Sink, Source, carry},
+    pump,
+};
 
 /// The most connections of one service at a time.
 const CONNECTIONS: usize = 10_000;
-/// How long the local server may take to accept. The dialer waits meanwhile.
-const CONNECTING: Duration = Duration::from_secs(5);
-/// After so long without a datagram, a flow ends.
-const IDLE: Duration = Duration::from_secs(60);
-/// The most bytes of a datagram.
-const DATAGRAM: usize = 65_535;
+/// How long the local server may take to accept. Routers wait 5 seconds for the answer to a Dial.
+const CONNECTING: Duration = Duration::from_secs(4);
 /// The first pause before a service is hosted again; it doubles up to the last one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
@@ -70,16 +70,15 @@ impl fmt::Display for Target {
     }
 }
 
-/// Hosts a service, by its name, until the task is dropped. A binding that ends is made anew, and the
-/// reason is logged once.
+/// Hosts a service, by its name, until the task is dropped. A binding that ends is made anew, and
+/// the reason is logged once.
 pub async fn host(session: Session, service: String, target: Target) {
     let listener = uuid::Uuid::new_v4().to_string();
     let free = Arc::new(Semaphore::new(CONNECTIONS));
     let (mut pause, mut told) = (FIRST_PAUSE, String::new());
     loop {
-        let begin = Instant::now();
-        let ended = serve(&session, &service, &target, &listener, &free).await;
-        let has_lasted = begin.elapsed() > LAST_PAUSE;
+        let (ended, bound) = serve(&session, &service, &target, &listener, &free).await;
+        let has_lasted = bound.is_some_and(|bound| bound.elapsed() > LAST_PAUSE);
         let reason = ended.to_string();
         if has_lasted || reason != told {
             tracing::warn!(%service, error = %reason, "the service is not hosted");
@@ -93,14 +92,14 @@ pub async fn host(session: Session, service: String, target: Target) {
     }
 }
 
-/// Hosts a service until its binding ends. Returns why.
+/// Hosts a service until its binding ends. Returns why, and when the binding began.
 async fn serve(
     session: &Session,
     service: &str,
     target: &Target,
     listener: &str,
     free: &Arc<Semaphore>,
-) -> SessionError {
+) -> (SessionError, Option<Instant>) {
     // The service may be another one since the last time.
     let bound = async {
         let described = session.service(service).await?;
@@ -108,21 +107,20 @@ async fn serve(
     };
     let mut binding = match bound.await {
         Ok(binding) => binding,
-        Err(error) => return error,
+        Err(error) => return (error, None),
     };
+    let begin = Some(Instant::now());
     tracing::info!(%service, server = %target, "the service is hosted");
     loop {
         let dialer = match binding.next().await {
             Ok(dialer) => dialer,
             Err(error) => {
-                return SessionError::Dial {
-                    service: service.to_owned(),
-                    error,
-                };
+                let service = service.to_owned();
+                return (SessionError::Dial { service, error }, begin);
             }
         };
         let Ok(one) = Arc::clone(free).try_acquire_owned() else {
-            dialer.reject("the host has too many connections");
+            dialer.reject("the host has too many connections").await;
             continue;
         };
         let (service, target) = (service.to_owned(), target.clone());
@@ -152,35 +150,74 @@ enum HostError {
 async fn lead(dialer: Dialer, target: &Target) -> Result<(), HostError> {
     match target.protocol {
         Protocol::Tcp => {
-            let connecting = timeout(CONNECTING, TcpStream::connect(&target.address));
-            let socket = reached(&dialer, target, connecting.await)?;
+            let connecting = timeout(CONNECTING, TcpStream::connect(&target.address)).await;
+            let (dialer, mut socket) = reached(dialer, target, connecting).await?;
             drop(socket.set_nodelay(true));
             let connection = dialer.accept().await?;
-            let (input, output) = socket.into_split();
-            Ok(pump(connection, input, output).await?)
+            let (input, output) = socket.split();
+            let pumped = pump(connection, input, output).await;
+            if pumped.is_err() {
+                // What was cut off must not look whole.
+                drop(socket.set_zero_linger());
+            }
+            Ok(pumped?)
         }
         Protocol::Udp => {
-            let connecting = timeout(CONNECTING, connect_datagrams(&target.address));
-            let socket = reached(&dialer, target, connecting.await)?;
-            carry(dialer.accept().await?, &socket).await
+            let connecting = timeout(CONNECTING, connect_datagrams(&target.address)).await;
+            let (dialer, socket) = reached(dialer, target, connecting).await?;
+            let socket = Arc::new(socket);
+            let answers = Answers {
+                socket: Arc::clone(&socket),
+                buffer: vec![0; DATAGRAM],
+            };
+            Ok(carry(dialer.accept().await?, answers, Server(socket)).await?)
         }
     }
 }
 
+/// What a server sends back.
+struct Answers {
+    socket: Arc<UdpSocket>,
+    buffer: Vec<u8>,
+}
+
+impl Source for Answers {
+    async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        loop {
+            match self.socket.recv(&mut self.buffer).await {
+                // The server is not there now, and may be soon.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                received => {
+                    let datagram = self.buffer.get(..received?).unwrap_or_default();
+                    return Ok(Some(datagram.to_vec()));
+                }
+            }
+        }
+    }
+}
+
+/// A server for datagrams.
+struct Server(Arc<UdpSocket>);
+
+impl Sink for Server {
+    async fn send(&self, datagram: &[u8]) {
+        drop(self.0.send(datagram).await);
+    }
+}
+
 /// The socket, once it is connected. The dialer is told if it is not.
-fn reached<S>(
-    dialer: &Dialer,
+async fn reached<S>(
+    dialer: Dialer,
     target: &Target,
-    connected: Result<std::io::Result<S>, tokio::time::error::Elapsed>,
-) -> Result<S, HostError> {
+    connected: Result<std::io::Result<S>, Elapsed>,
+) -> Result<(Dialer, S), HostError> {
     let reason = match connected {
-        Ok(Ok(socket)) => return Ok(socket),
+        Ok(Ok(socket)) => return Ok((dialer, socket)),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} seconds", CONNECTING.as_secs()),
     };
-    dialer.reject(&format!(
-        "the server behind the host cannot be reached: {reason}"
-    ));
+    let text = format!("the server behind the host cannot be reached: {reason}");
+    dialer.reject(&text).await;
     Err(HostError::Target {
         target: target.to_string(),
         reason,
@@ -188,7 +225,7 @@ fn reached<S>(
 }
 
 async fn connect_datagrams(address: &str) -> std::io::Result<UdpSocket> {
-    let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
+    let mut last = std::io::Error::from(ErrorKind::NotFound);
     for address in lookup_host(address).await? {
         let own: SocketAddr = if address.is_ipv4() {
             ([0; 4], 0).into()
@@ -202,34 +239,4 @@ async fn connect_datagrams(address: &str) -> std::io::Result<UdpSocket> {
         }
     }
     Err(last)
-}
-
-/// Carries messages as datagrams, and back, until there are none for a while.
-async fn carry(connection: Connection, socket: &UdpSocket) -> Result<(), HostError> {
-    let (mut sender, mut receiver) = connection.split();
-    let mut buffer = vec![0; DATAGRAM];
-    loop {
-        let next = async {
-            tokio::select! {
-                message = receiver.receive() => match message.map_err(PumpError::Receive)? {
-                    Some(message) => {
-                        socket.send(&message).await.map_err(PumpError::Write)?;
-                        Ok(true)
-                    }
-                    None => Ok(false),
-                },
-                length = socket.recv(&mut buffer) => {
-                    let length = length.map_err(PumpError::Read)?;
-                    let datagram = buffer.get(..length).unwrap_or_default();
-                    sender.send(datagram).await.map_err(PumpError::Send)?;
-                    Ok::<_, PumpError>(true)
-                }
-            }
-        };
-        match timeout(IDLE, next).await {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) | Err(_) => return Ok(()),
-            Ok(Err(error)) => return Err(error.into()),
-        }
-    }
 }

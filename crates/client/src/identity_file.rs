@@ -6,17 +6,17 @@
 //! in its address, because every client reads these forms. Members that have no meaning here are
 //! kept.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, io, path::Path};
 
 use pki::{Certificate, ClientCertificate, PrivateKey, bundle_pem};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Map, Value as Json, json};
 use zeroize::Zeroizing;
+
+mod error;
+mod new_file;
+
+pub use error::IdentityFileError;
+pub use new_file::NewIdentityFile;
 
 /// The path of the client interface.
 const CLIENT: &str = "/edge/client/v1";
@@ -28,7 +28,7 @@ const FILE: &str = "file:";
 const FOREIGN: [&str; 4] = ["pkcs11:", "parsec:", "keychain:", "engine:"];
 
 /// An identity as its file describes it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct IdentityFile {
     /// The addresses of the client interface, the preferred one first: at least one.
     controllers: Vec<String>,
@@ -38,27 +38,6 @@ pub struct IdentityFile {
     authorities: Vec<Certificate>,
     /// The whole document, with the members that have no meaning here.
     document: Map<String, Json>,
-}
-
-/// Why the file of an identity cannot be used or written.
-#[derive(Debug, thiserror::Error)]
-pub enum IdentityFileError {
-    #[error("{}: {error}", path.display())]
-    File { path: PathBuf, error: io::Error },
-    #[error("it is not JSON: {0}")]
-    NoJson(serde_json::Error),
-    #[error("{member}: {reason}")]
-    Member {
-        member: &'static str,
-        reason: String,
-    },
-}
-
-impl IdentityFileError {
-    fn of(member: &'static str, reason: impl ToString) -> Self {
-        let reason = reason.to_string();
-        Self::Member { member, reason }
-    }
 }
 
 impl IdentityFile {
@@ -106,9 +85,14 @@ impl IdentityFile {
         let document: Map<String, Json> =
             serde_json::from_str(text).map_err(IdentityFileError::NoJson)?;
         let controllers = controllers_of(&document)?;
-        let of_id = |name: &str| document.get("id").and_then(|id| id.get(name)?.as_str());
-        let key = of_id("key").map(|value| content("id.key", value));
-        let chain = of_id("cert").map(|value| content("id.cert", value));
+        let of_id = |name: &str, member| match document.get("id").and_then(|id| id.get(name)) {
+            None | Some(Json::Null) => Ok(None),
+            Some(Json::String(value)) if value.trim().is_empty() => Ok(None),
+            Some(Json::String(value)) => Ok(Some(value.as_str())),
+            Some(_) => Err(IdentityFileError::of(member, "it must be text")),
+        };
+        let key = of_id("key", "id.key")?.map(|value| content("id.key", value));
+        let chain = of_id("cert", "id.cert")?.map(|value| content("id.cert", value));
         let certificate = match (key.transpose()?, chain.transpose()?) {
             (Some(key), Some(chain)) => Some(certificate(&key, &chain)?),
             (None, None) => None,
@@ -125,7 +109,7 @@ impl IdentityFile {
                 ));
             }
         };
-        let authorities = match of_id("ca").filter(|value| !value.trim().is_empty()) {
+        let authorities = match of_id("ca", "id.ca")? {
             Some(value) => Certificate::in_file(&content("id.ca", value)?)
                 .map_err(|error| IdentityFileError::of("id.ca", error))?,
             None => Vec::new(),
@@ -153,39 +137,22 @@ impl IdentityFile {
         &self.authorities
     }
 
-    /// Writes a new file that only its owner can read. A file of this name is never replaced, and
-    /// no part of one is ever seen under it.
+    /// Writes a new file that only its owner can read, as [`NewIdentityFile`] does.
     ///
     /// # Errors
     /// The file exists, or cannot be written.
     pub fn create(&self, path: &Path) -> Result<(), IdentityFileError> {
-        let failed = |error| IdentityFileError::File {
-            path: path.to_owned(),
-            error,
-        };
-        if path.symlink_metadata().is_ok() {
-            return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists)));
-        }
-        let part = part_of(path);
-        let written = self.write_part(&part).and_then(|()| {
-            renameat_with(CWD, &part, CWD, path, RenameFlags::NOREPLACE).map_err(io::Error::from)
-        });
-        if written.is_err() {
-            drop(std::fs::remove_file(&part));
-        }
-        written.and_then(|()| synced(path)).map_err(failed)
+        NewIdentityFile::reserve(path)?.write(self)
     }
 
-    fn write_part(&self, part: &Path) -> io::Result<()> {
-        let text = Zeroizing::new(serde_json::to_string_pretty(&self.document)?);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(part)?;
-        file.write_all(text.as_bytes())?;
-        file.write_all(b"\n")?;
-        file.sync_all()
+    /// The text of the file, which is secret.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON, which is a defect.
+    fn text(&self) -> io::Result<Zeroizing<String>> {
+        let mut text = serde_json::to_string_pretty(&self.document)?;
+        text.push('\n');
+        Ok(Zeroizing::new(text))
     }
 
     fn set_certificate(&mut self, certificate: Option<ClientCertificate>) {
@@ -201,6 +168,13 @@ impl IdentityFile {
         }
         self.document.insert("id".to_owned(), Json::Object(id));
         self.certificate = certificate;
+    }
+}
+
+/// The key is secret.
+impl fmt::Debug for IdentityFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdentityFile({:?})", self.controllers)
     }
 }
 
@@ -228,12 +202,13 @@ fn controllers_of(document: &Map<String, Json>) -> Result<Vec<String>, IdentityF
 /// no scheme.
 pub(crate) fn address(text: &str) -> Option<String> {
     const HTTPS: &str = "https://";
-    let text = text.trim().trim_end_matches('/');
+    let text = text.trim();
     let rest = match text.split_once("://") {
         None => text,
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => rest,
         Some(_) => return None,
     };
+    let rest = rest.trim_end_matches('/');
     let host = rest.split('/').next().unwrap_or_default();
     let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_host || host.contains(['@', '?', '#']) {
@@ -274,21 +249,6 @@ fn certificate(key: &str, chain: &str) -> Result<ClientCertificate, IdentityFile
     let chain =
         Certificate::in_file(chain).map_err(|error| IdentityFileError::of("id.cert", error))?;
     ClientCertificate::new(chain, key).map_err(|error| IdentityFileError::of("id.cert", error))
-}
-
-/// The name under which a file is written before it is complete.
-fn part_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
-}
-
-/// Waits until the name of a file is on disk.
-fn synced(path: &Path) -> io::Result<()> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod channel;
 mod cipher;
 mod connection;
 mod controller;
+mod datagrams;
 pub mod enrollment;
 mod forward;
 mod frames;
@@ -25,6 +26,7 @@ mod identity_file;
 mod pump;
 mod routers;
 mod session;
+mod standard_output;
 
 pub use binding::{Bind, Binding, Dialer};
 pub use channel::{Channel, ChannelError};
@@ -33,7 +35,10 @@ pub use connection::{Connection, Dial, DialError, ReceiveError, Receiver, Sender
 pub use controller::RequestError;
 pub use forward::{ForwardError, Forwarding};
 pub use host::{Protocol, Target, host};
-pub use identity_file::{IdentityFile, IdentityFileError};
+pub use identity_file::{IdentityFile, IdentityFileError, NewIdentityFile};
 pub use pump::{PumpError, pump};
 pub use routers::RouterError;
-pub use session::{Service, Session, SessionError};
+pub use session::{Right, Service, Session, SessionError};
+
+#[cfg(test)]
+mod tests;

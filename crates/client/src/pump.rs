@@ -22,8 +22,8 @@ pub enum PumpError {
     Receive(ReceiveError),
 }
 
-/// Moves bytes in both directions until both have ended, or the other end has closed the connection.
-/// The end of one direction does not end the other.
+/// Moves bytes in both directions until both have ended, or the other end has closed the
+/// connection. The end of one direction does not end the other.
 ///
 /// # Errors
 /// [`PumpError`]. The connection is closed then.
@@ -40,10 +40,14 @@ where
             sent?;
             receiving.await.map(drop)
         }
-        received = &mut receiving => match received? {
-            Ending::Closed => Ok(()),
-            Ending::Finished => sending.await,
-        },
+        received = &mut receiving => {
+            let mut receiver = received?;
+            tokio::select! {
+                sent = &mut sending => sent,
+                // Nobody receives any more what is sent.
+                () = receiver.closed() => Ok(()),
+            }
+        }
     }
 }
 
@@ -60,25 +64,15 @@ async fn send<R: AsyncRead + Unpin>(mut sender: Sender, mut input: R) -> Result<
     }
 }
 
-/// How the other end ended what it sends.
-enum Ending {
-    /// It still receives.
-    Finished,
-    Closed,
-}
-
+/// Returns the receiver after the last message.
 async fn receive<W: AsyncWrite + Unpin>(
     mut receiver: Receiver,
     mut output: W,
-) -> Result<Ending, PumpError> {
+) -> Result<Receiver, PumpError> {
     while let Some(message) = receiver.receive().await.map_err(PumpError::Receive)? {
         output.write_all(&message).await.map_err(PumpError::Write)?;
         output.flush().await.map_err(PumpError::Write)?;
     }
     output.shutdown().await.map_err(PumpError::Write)?;
-    Ok(if receiver.is_closed() {
-        Ending::Closed
-    } else {
-        Ending::Finished
-    })
+    Ok(receiver)
 }

@@ -5,10 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use rustls::{ClientConfig, pki_types::ServerName};
 use serde::Deserialize;
-use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use tokio::{net::TcpStream, sync::Mutex as AsyncMutex, task::JoinSet, time::timeout};
 use tokio_rustls::TlsConnector;
 
-use crate::{Channel, ChannelError};
+use crate::{Channel, ChannelError, controller::or_default};
 
 /// How long it may take until a channel to a router is open.
 const MOST: Duration = Duration::from_secs(15);
@@ -20,9 +20,9 @@ const PROTOCOL: &[u8] = b"ziti-edge";
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EdgeRouter {
     pub(crate) name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     supported_protocols: HashMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     urls: HashMap<String, String>,
 }
 
@@ -38,7 +38,16 @@ pub enum RouterError {
 /// The channels of one API session, by the address of the router.
 pub(crate) struct Routers {
     tls: TlsConnector,
-    channels: Mutex<HashMap<String, Channel>>,
+    open: Mutex<Open>,
+    /// Held while channels are opened, so that several callers open one.
+    opening: AsyncMutex<()>,
+}
+
+#[derive(Default)]
+struct Open {
+    channels: HashMap<String, Channel>,
+    /// Rises with each API session, so that a channel of a former one is not kept.
+    session: u64,
 }
 
 impl EdgeRouter {
@@ -58,13 +67,16 @@ impl Routers {
         tls.alpn_protocols = vec![PROTOCOL.to_vec()];
         Self {
             tls: TlsConnector::from(Arc::new(tls)),
-            channels: Mutex::default(),
+            open: Mutex::default(),
+            opening: AsyncMutex::default(),
         }
     }
 
     /// Takes no former channel for later connections: the session that they belong to has ended.
     pub(crate) fn forget(&self) {
-        self.channels.lock().clear();
+        let mut open = self.open.lock();
+        open.channels.clear();
+        open.session += 1;
     }
 
     /// An open channel to one of these routers; otherwise a new one to the first that answers.
@@ -80,13 +92,14 @@ impl Routers {
         if addresses.is_empty() {
             return Err(RouterError::None);
         }
-        {
-            let mut channels = self.channels.lock();
-            channels.retain(|_, channel| !channel.has_ended());
-            if let Some(open) = addresses.iter().find_map(|address| channels.get(*address)) {
-                return Ok(open.clone());
-            }
+        if let Some(open) = self.find(&addresses) {
+            return Ok(open);
         }
+        let _one = self.opening.lock().await;
+        if let Some(open) = self.find(&addresses) {
+            return Ok(open);
+        }
+        let session = self.open.lock().session;
         let mut opening = JoinSet::new();
         for address in addresses {
             let (tls, address, token) = (self.tls.clone(), address.to_owned(), token.to_owned());
@@ -99,7 +112,10 @@ impl Routers {
         while let Some(opened) = opening.join_next().await {
             match opened {
                 Ok((address, Ok(channel))) => {
-                    self.channels.lock().insert(address, channel.clone());
+                    let mut open = self.open.lock();
+                    if open.session == session {
+                        open.channels.insert(address, channel.clone());
+                    }
                     return Ok(channel);
                 }
                 Ok((address, Err(error))) => failures.push(format!("{address}: {error}")),
@@ -107,6 +123,16 @@ impl Routers {
             }
         }
         Err(RouterError::Unreachable(failures.join("; ")))
+    }
+}
+
+impl Routers {
+    /// An open channel to one of these addresses.
+    fn find(&self, addresses: &[&str]) -> Option<Channel> {
+        let mut open = self.open.lock();
+        open.channels.retain(|_, channel| !channel.has_ended());
+        let found = addresses.iter().find_map(|one| open.channels.get(*one));
+        found.cloned()
     }
 }
 

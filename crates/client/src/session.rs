@@ -12,7 +12,7 @@ use crate::{
     Binding, Channel, Connection,
     binding::Bind,
     connection::{Dial, DialError},
-    controller::{Controller, RequestError, tls},
+    controller::{Controller, RequestError, or_default, tls},
     identity_file::IdentityFile,
     routers::{EdgeRouter, RouterError, Routers},
 };
@@ -29,12 +29,40 @@ pub struct Service {
     /// Whether both ends encrypt what they send.
     #[serde(default)]
     pub encryption_required: bool,
-    /// `Dial` and `Bind`.
-    #[serde(default)]
-    pub permissions: Vec<String>,
-    /// The data of each config, by its type.
-    #[serde(default)]
-    pub config: HashMap<String, Json>,
+    #[serde(default, deserialize_with = "or_default")]
+    permissions: Vec<String>,
+}
+
+/// What an identity may do with a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    Dial,
+    Bind,
+}
+
+impl Right {
+    /// In requests and answers.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dial => "Dial",
+            Self::Bind => "Bind",
+        }
+    }
+
+    /// For people.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Dial => "dial",
+            Self::Bind => "host",
+        }
+    }
+}
+
+impl Service {
+    /// Whether the identity that sees the service may do this with it.
+    pub fn grants(&self, right: Right) -> bool {
+        self.permissions.iter().any(|one| one == right.name())
+    }
 }
 
 /// Why a log-in, a dial or a binding failed.
@@ -92,9 +120,12 @@ struct Inner {
 #[serde(rename_all = "camelCase")]
 struct LoggedIn {
     token: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     auth_queries: Vec<Json>,
     identity: Named,
+    /// How long the session lives without a request.
+    #[serde(default, deserialize_with = "or_default")]
+    expiration_seconds: u64,
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -108,7 +139,7 @@ struct Named {
 #[serde(rename_all = "camelCase")]
 struct ServiceSession {
     token: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     edge_routers: Vec<EdgeRouter>,
 }
 
@@ -163,10 +194,12 @@ impl Session {
         let login: LoggedIn = controller
             .ask(Method::POST, path, None, Some(about))
             .await?;
-        if !login.auth_queries.is_empty() {
+        let is_complete = login.auth_queries.is_empty();
+        *self.0.login.lock() = login;
+        if !is_complete {
+            self.log_out().await;
             return Err(SessionError::SecondFactor);
         }
-        *self.0.login.lock() = login;
         self.0.dial_sessions.lock().clear();
         self.0.routers.forget();
         Ok(())
@@ -217,9 +250,9 @@ impl Session {
 
     /// Keeps the API session alive for as long as this is awaited. Each request renews it.
     pub async fn keep_alive(&self) {
-        const INTERVAL: Duration = Duration::from_secs(60);
         loop {
-            tokio::time::sleep(INTERVAL).await;
+            let life = self.0.login.lock().expiration_seconds;
+            tokio::time::sleep(Duration::from_secs((life / 2).clamp(10, 300))).await;
             let kept = self.ask::<Json>(Method::GET, "/current-api-session", None);
             if let Err(error) = kept.await {
                 tracing::warn!(%error, "the API session could not be renewed");
@@ -230,15 +263,15 @@ impl Session {
     async fn service_session(
         &self,
         service: &Service,
-        right: &'static str,
+        right: Right,
     ) -> Result<Arc<ServiceSession>, SessionError> {
-        if !service.permissions.iter().any(|one| one == right) {
+        if !service.grants(right) {
             return Err(SessionError::NoRight {
-                right: if right == "Dial" { "dial" } else { "host" },
+                right: right.verb(),
                 service: service.name.clone(),
             });
         }
-        let body = json!({ "serviceId": service.id, "type": right });
+        let body = json!({ "serviceId": service.id, "type": right.name() });
         let session: ServiceSession = self.ask(Method::POST, "/sessions", Some(body)).await?;
         Ok(Arc::new(session))
     }
@@ -247,7 +280,7 @@ impl Session {
         if let Some(known) = self.0.dial_sessions.lock().get(&service.id) {
             return Ok(Arc::clone(known));
         }
-        let session = self.service_session(service, "Dial").await?;
+        let session = self.service_session(service, Right::Dial).await?;
         let mut sessions = self.0.dial_sessions.lock();
         sessions.insert(service.id.clone(), Arc::clone(&session));
         Ok(session)
@@ -303,7 +336,7 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub async fn bind(&self, service: &Service, listener: &str) -> Result<Binding, SessionError> {
-        let session = self.service_session(service, "Bind").await?;
+        let session = self.service_session(service, Right::Bind).await?;
         let channel = self.channel(&session.edge_routers).await?;
         let bind = Bind {
             session: &session.token,
@@ -319,7 +352,7 @@ impl Session {
         })
     }
 
-    /// A channel to the nearest of these routers.
+    /// An open channel to one of these routers, or a new one to the first that answers.
     async fn channel(&self, routers: &[EdgeRouter]) -> Result<Channel, SessionError> {
         Ok(self.0.routers.channel(routers, &self.token()).await?)
     }

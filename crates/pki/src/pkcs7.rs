@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn certificates_are_read_as_they_were_written() {
-        let material = Material::generate(&AlternativeNames::default(), 1_800_000_000).unwrap();
+        let material =
+            Material::generate(&AlternativeNames::of_hosts(["ctrl.test"]), 1_800_000_000).unwrap();
         let written = [&material.root, &material.intermediate]
             .map(|stored| Certificate::first(&stored.certificate).unwrap());
         let mut read = certificates_of_base64(&certificates_only_base64(&written)).unwrap();
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn other_bytes_are_rejected() {
-        let material = Material::generate(&AlternativeNames::default(), 1_800_000_000).unwrap();
+        let material =
+            Material::generate(&AlternativeNames::of_hosts(["ctrl.test"]), 1_800_000_000).unwrap();
         let root = Certificate::first(&material.root.certificate).unwrap();
         let whole = certificates_only(&[root]);
         for end in 0..whole.len() {

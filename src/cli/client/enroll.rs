@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use client::{
-    IdentityFile,
+    IdentityFile, NewIdentityFile,
     enrollment::{Credential, EnrollmentMethod, EnrollmentToken, enroll, network_token},
 };
 use pki::{Certificate, ClientCertificate, KeyKind, PrivateKey, secret_of, text_of};
@@ -77,7 +77,6 @@ impl Enroll {
     pub(crate) fn act(self) -> CommandResult {
         let token = EnrollmentToken::read(&self.token_text()?).map_err(CommandError::of)?;
         let output = self.output_for(&token);
-        // Before the token is spent.
         if output.symlink_metadata().is_ok() {
             return Err(CommandError::of(format!(
                 "{} exists: choose another file with --output",
@@ -85,12 +84,14 @@ impl Enroll {
             )));
         }
         let credential = self.credential(&token)?;
+        // A token that was spent for a file that cannot be written would be lost.
+        let place = NewIdentityFile::reserve(&output).map_err(CommandError::of)?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs().cast_signed());
         let identity: IdentityFile =
             enroll(&token, credential, self.name.as_deref(), now).map_err(CommandError::of)?;
-        identity.create(&output).map_err(CommandError::of)?;
+        place.write(&identity).map_err(CommandError::of)?;
         Ok(Outcome::Done(vec![format!(
             "enrolled at {}: the identity is in {}, which only you can read: whoever has it is you",
             token.controller(),

@@ -3,14 +3,14 @@
 use std::str::FromStr;
 
 use clap::Args;
-use client::Forwarding;
+use client::{Forwarding, Right, Session};
 use tokio::{
     net::{TcpListener, UdpSocket},
     task::JoinSet,
 };
 
 use super::{
-    identities::{IdentityFlags, find},
+    identities::{IdentityFlags, find, log_out},
     runtime, start_log, stopped,
 };
 use crate::{
@@ -106,19 +106,33 @@ impl Forward {
 
     async fn serve(&self, wanted: Vec<(String, Listen)>) -> Result<(), CommandError> {
         let sessions = self.identities.log_in().await?;
+        let mut kept: JoinSet<()> = JoinSet::new();
+        for session in sessions.clone() {
+            kept.spawn(async move { session.keep_alive().await });
+        }
+        let ended = tokio::select! {
+            stopped = stopped() => stopped,
+            served = self.serve_all(&sessions, wanted) => served,
+        };
+        log_out(&sessions).await;
+        ended
+    }
+
+    /// Returns when standard input and output have ended, or a port fails.
+    async fn serve_all(
+        &self,
+        sessions: &[Session],
+        wanted: Vec<(String, Listen)>,
+    ) -> Result<(), CommandError> {
         let mut tasks = JoinSet::new();
         for (name, listen) in wanted {
-            let (session, service) = find(&sessions, &name).await.map_err(CommandError::of)?;
-            let forwarding = Forwarding {
-                session,
-                service,
-                terminator: self.identity.clone(),
-            };
+            let found = find(sessions, &name, Right::Dial).await;
+            let (session, service) = found.map_err(CommandError::of)?;
+            let forwarding = Forwarding::new(session, service, self.identity.clone());
             let failed = |address: &str, error| CommandError::of(format!("{address}: {error}"));
             match listen {
                 Listen::StandardStreams => {
                     let served = forwarding.serve_standard_streams().await;
-                    forwarding.session.log_out().await;
                     return served.map_err(CommandError::of);
                 }
                 Listen::Tcp(address) => {
@@ -138,20 +152,10 @@ impl Forward {
                 }
             }
         }
-        for session in sessions.clone() {
-            tasks.spawn(async move {
-                session.keep_alive().await;
-                Ok(())
-            });
+        match tasks.join_next().await {
+            Some(Ok(Err(error))) => Err(CommandError::of(error)),
+            _ => Ok(()),
         }
-        let ended = tokio::select! {
-            stopped = stopped() => stopped,
-            Some(Ok(Err(error))) = tasks.join_next() => Err(CommandError::of(error)),
-        };
-        for session in sessions {
-            session.log_out().await;
-        }
-        ended
     }
 }
 

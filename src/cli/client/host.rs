@@ -1,11 +1,11 @@
 //! `overkeep host`: local servers as services of the network.
 
 use clap::Args;
-use client::{Target, host};
+use client::{Right, Target, host};
 use tokio::task::JoinSet;
 
 use super::{
-    identities::{IdentityFlags, find},
+    identities::{IdentityFlags, find, log_out},
     runtime, start_log, stopped,
 };
 use crate::{
@@ -56,7 +56,8 @@ impl Host {
         let sessions = self.identities.log_in().await?;
         let mut tasks = JoinSet::new();
         for (name, target) in wanted {
-            let (session, service) = find(&sessions, &name).await.map_err(CommandError::of)?;
+            let found = find(&sessions, &name, Right::Bind).await;
+            let (session, service) = found.map_err(CommandError::of)?;
             tasks.spawn(host(session, service.name, target));
         }
         for session in sessions.clone() {
@@ -64,9 +65,7 @@ impl Host {
         }
         let ended = stopped().await;
         drop(tasks);
-        for session in sessions {
-            session.log_out().await;
-        }
+        log_out(&sessions).await;
         ended
     }
 }

@@ -4,13 +4,17 @@ use std::{
     env,
     ffi::OsStr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
-use client::{IdentityFile, Service, Session, SessionError};
+use client::{IdentityFile, Right, Service, Session, SessionError};
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::cli::failure::CommandError;
 
+/// How long the end of a command waits for controllers.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Where the identities of a system service are.
 const OF_SYSTEM: &str = "/etc/overkeep/identities";
 
@@ -79,23 +83,35 @@ impl IdentityFlags {
     }
 }
 
-/// The session whose identity sees a service, and the service.
+/// The first session whose identity has a right on a service, and the service.
 ///
 /// # Errors
 /// Nobody sees it, or a controller does not answer.
 pub(super) async fn find(
     sessions: &[Session],
     name: &str,
+    right: Right,
 ) -> Result<(Session, Service), SessionError> {
-    let mut failure = SessionError::NoService(name.to_owned());
+    let (mut failure, mut seen) = (SessionError::NoService(name.to_owned()), None);
     for session in sessions {
         match session.service(name).await {
-            Ok(service) => return Ok((session.clone(), service)),
+            Ok(service) if service.grants(right) => return Ok((session.clone(), service)),
+            // The answer to a dial or a binding says more.
+            Ok(service) => seen = Some((session.clone(), service)),
             Err(SessionError::NoService(_)) => {}
             Err(error) => failure = error,
         }
     }
-    Err(failure)
+    seen.ok_or(failure)
+}
+
+/// Ends the sessions, as far as the controllers answer soon.
+pub(super) async fn log_out(sessions: &[Session]) {
+    let mut ending = JoinSet::new();
+    for session in sessions.iter().cloned() {
+        ending.spawn(async move { session.log_out().await });
+    }
+    drop(timeout(PATIENCE, ending.join_all()).await);
 }
 
 /// The first of the usual directories that exists.

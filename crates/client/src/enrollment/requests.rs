@@ -9,7 +9,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value as Json, json};
 
 use super::{error::EnrollmentError, method::EnrollmentMethod, token::EnrollmentToken};
-use crate::api_error::ApiError;
+use crate::{api_error::ApiError, identity_file::address};
 
 /// How long one request and its answer may take.
 pub(super) const MOST: Duration = Duration::from_secs(30);
@@ -94,7 +94,10 @@ pub fn network_token(url: &str) -> Result<String, EnrollmentError> {
     struct Named {
         token: String,
     }
-    let controller = url.trim_end_matches('/').to_owned();
+    let controller = address(url).ok_or_else(|| EnrollmentError::NoAnswer {
+        controller: url.to_owned(),
+        reason: "it must be an address of https".to_owned(),
+    })?;
     let no_answer = |error: HttpError| EnrollmentError::NoAnswer {
         controller: controller.clone(),
         reason: error.to_string(),

@@ -4,7 +4,7 @@ use super::*;
 use pki::{AlternativeNames, KeyKind, Material};
 
 fn material() -> Material {
-    Material::generate(&AlternativeNames::default(), 1_800_000_000).unwrap()
+    Material::generate(&AlternativeNames::of_hosts(["ctrl.test"]), 1_800_000_000).unwrap()
 }
 
 /// A certificate and key of any server, and the authorities above it.
