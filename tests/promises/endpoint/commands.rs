@@ -1,7 +1,7 @@
 //! The commands, as programs.
 
 use std::{
-    io::Write,
+    io::{Read, Write},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -102,7 +102,7 @@ fn standard_streams_hold_data_only() {
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(
-        text.starts_with("overkeep: ") && text.contains(&network.service),
+        text.starts_with("overkeep: ") && text.contains("has no terminators"),
         "{text}"
     );
     let hosting = program()
@@ -128,6 +128,60 @@ fn standard_streams_hold_data_only() {
     );
     assert!(done.stdout == data);
     assert!(done.stderr.is_empty());
+}
+
+#[test]
+fn the_end_of_what_the_host_sends_reaches_who_reads() {
+    let network = Network::new(true);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dialer.json");
+    network.dialer.create(&path).unwrap();
+    let service = network.service.clone();
+    let hosting = run(async {
+        let (session, described) = network.session(&network.host).await;
+        let mut binding = session.bind(&described, "a listener").await.unwrap();
+        tokio::spawn(async move {
+            let (mut sender, receiver) = binding
+                .next()
+                .await
+                .unwrap()
+                .accept()
+                .await
+                .unwrap()
+                .split();
+            sender.send(b"all there is").await.unwrap();
+            sender.finish().await.unwrap();
+            // It still receives.
+            std::future::pending::<()>().await;
+            drop(receiver);
+        })
+    });
+    let mut child = program()
+        .arg("forward")
+        .arg("-i")
+        .arg(&path)
+        .args([&service, "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its input stays open.
+    let input = child.stdin.take();
+    let mut output = child.stdout.take().unwrap();
+    let _child = Running(child);
+    let reading = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        output.read_to_end(&mut text).unwrap();
+        text
+    });
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    while !reading.is_finished() && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(reading.is_finished(), "standard output does not end");
+    assert_eq!(reading.join().unwrap(), b"all there is");
+    drop(input);
+    hosting.abort();
 }
 
 #[test]

@@ -47,22 +47,13 @@ async fn port(network: &Network) -> std::net::SocketAddr {
 
 async fn forwarding(network: &Network) -> Forwarding {
     let (session, service) = network.session(&network.dialer).await;
-    Forwarding {
-        session,
-        service,
-        terminator: None,
-    }
+    Forwarding::new(session, service, None)
 }
 
 /// Waits until the service can be dialed.
 async fn hosted(forwarding: &Forwarding) {
     let dialed = async {
-        while forwarding
-            .session
-            .dial(&forwarding.service, None, None)
-            .await
-            .is_err()
-        {
+        while forwarding.dial().await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -145,14 +136,19 @@ fn datagrams_keep_their_borders() {
         let port = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = port.local_addr().unwrap();
         tokio::spawn(forwarding.serve_datagrams(port));
-        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        client.connect(address).await.unwrap();
-        for length in [1, 1_400, 9_000] {
-            let data = some(length);
-            client.send(&data).await.unwrap();
-            let mut back = vec![0; 70_000];
-            let length = timeout(PATIENCE, client.recv(&mut back)).await.unwrap();
-            assert!(back[..length.unwrap()] == data);
+        // Two senders, each with several datagrams at once.
+        for base in [1, 300] {
+            let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            client.connect(address).await.unwrap();
+            let sent: Vec<Vec<u8>> = [base, 1_400, 9_000, base + 1].map(some).to_vec();
+            for datagram in &sent {
+                client.send(datagram).await.unwrap();
+            }
+            for datagram in &sent {
+                let mut back = vec![0; 70_000];
+                let length = timeout(PATIENCE, client.recv(&mut back)).await.unwrap();
+                assert!(back[..length.unwrap()] == *datagram);
+            }
         }
     });
 }
@@ -245,7 +241,7 @@ fn hosts_reject_with_their_own_words() {
             let dialer = binding.next().await.unwrap();
             assert_eq!(dialer.name(), Some(session.identity().as_str()));
             assert_eq!(dialer.app_data(), Some(&b"hello"[..]));
-            dialer.reject("not today");
+            dialer.reject("not today").await;
         };
         let (refused, ()) = tokio::join!(connecting, rejecting);
         let Some(SessionError::Dial {
