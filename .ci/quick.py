@@ -17,12 +17,12 @@ COMPILED = ("src/", "build.rs", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml
 TESTED_BY = {
     "access": ["access", "access_changes"], "admin_socket": ["command_line", "short_commands"],
     "api_tokens": ["api_tokens"], "authentication": ["second_factors", "passwords", "signer_logins", "api_tokens", "key_sets"],
-    "certificates": ["certificates"], "client": ["endpoint"], "change": ["crud", "conflicts", "preview"], "change_mode": ["preview"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
+    "certificates": ["certificates"], "client": ["endpoint"], "change": ["crud", "conflicts", "preview"], "change_mode": ["preview"], "built_in_router": ["built_in_router"], "circuit": ["circuits"], "circuits": ["circuits"], "clock": ["time"], "cli": ["command_line", "short_commands", "contexts"],
     "config": ["configuration"], "controller": ["start"], "enrollment": ["certificates", "refusals", "end_to_end::enrollment"],
     "entity": ["kinds", "crud", "upgrades"], "events": ["events"], "explain": ["explain", "explain_verdicts"], "fabric": ["router", "control"], "hidden_text": ["hidden_characters"], "history": ["history"],
     "hosting": ["unread", "unmatchable"], "listener": ["hostile", "request_framing"], "maintenance": ["backup", "integrity", "repair"], "metrics": ["metrics"],
-    "online": ["control::seen"], "network_document": ["network_document"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "rest": ["contract", "crud", "lists", "wire_quirks"], "router_configuration": ["router_configuration"], "schema": ["contract"],
-    "sealed_keys": ["sealed_keys"], "session_tokens": ["control::session_tokens"], "store": ["store"], "traffic": ["traffic"],
+    "online": ["control::seen"], "network_document": ["network_document"], "page": ["page"], "posture": ["posture", "posture_restarts"], "preview": ["preview"], "rest": ["contract", "crud", "lists", "wire_quirks"], "router_configuration": ["router_configuration"], "schedule": ["upgrades::schedule"], "schema": ["contract"],
+    "sealed_keys": ["sealed_keys"], "snapshots": ["operations::snapshots", "backup::snapshots"], "session_tokens": ["control::session_tokens"], "store": ["store"], "traffic": ["traffic"],
 }
 # Tests of the root package that read files which are not compiled.
 READ_BY = {"docs/": ["documentation", "architecture"], "README.md": ["documentation"], "CHANGELOG.md": ["documentation"], "controller.toml": ["documentation"],

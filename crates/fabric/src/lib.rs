@@ -3,10 +3,10 @@
 //! (`built_in_router`), and those in other processes, which are connected by their control channels
 //! (`control_channel`).
 //!
-//! Not here: sockets and TLS, the encoding of messages (the crate `wire`), who may use a service (the
-//! crate `policy`), and what administrators see of it over HTTP. Start at [`built_in_router::Router`]
-//! and [`control_channel::Control`]. Invariant: both identities of an open circuit have the right to
-//! it at present.
+//! Not here: sockets and TLS, the encoding of messages (the crate `wire`), who may use a service
+//! (the crate `policy`), and what administrators see of it over HTTP. Start at
+//! [`built_in_router::Router`] and [`control_channel::Control`]. Invariant: both identities of an
+//! open circuit have the right to it at present.
 
 #![warn(unreachable_pub)]
 

@@ -5,7 +5,7 @@
 //! router, `ziti-ctrl` for the control channel of remote routers, `ziti-link` for their links to
 //! the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the first byte
 //! that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the
-//! sockets. Not here: the messages on a connection (the crate `rest`, the crate
+//! sockets. Not here: the messages on a connection (the crates `rest` and
 //! `fabric`).
 //!
 //! `actix-server` accepts connections and runs the threads of REST. A router connection moves to

@@ -1,4 +1,5 @@
-//! The TLS configuration of a client: which servers it trusts, and the certificate that it presents.
+//! The TLS configuration of a client: which servers it trusts, and the certificate that it
+//! presents.
 
 use super::{Certificate, Error, PrivateKey, Result};
 use rustls::ClientConfig;

@@ -1,4 +1,5 @@
-//! From a Connect to a circuit: checks, the choice of a host, the Dial and its answer.
+//! From a Connect to a circuit: checks, the choice of a host, and the Dial. What the host answers:
+//! `dial_answer.rs`.
 //!
 //! Each Connect runs in its own task. The host's answer arrives at the reader of the host's
 //! channel, which completes the circuit before it reads on, because data may follow directly.
@@ -208,7 +209,7 @@ fn answer_over_link(
 ///
 /// # Errors
 /// The circuit has ended, or the host cannot be reached.
-pub(crate) async fn connect_here(
+pub(crate) async fn dial_host_here(
     core: &Arc<RouterCore>,
     wanted: LocalDial<'_>,
 ) -> Result<(), RouteFailure> {

@@ -100,7 +100,7 @@ impl Router for Member {
                 let stopped = RequestFailure::busy("the router has stopped");
                 return Err(RouteFailure::of_path(stopped));
             };
-            dial::connect_here(&core, dial).await
+            dial::dial_host_here(&core, dial).await
         })
     }
 

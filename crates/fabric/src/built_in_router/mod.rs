@@ -8,8 +8,8 @@
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a
 //! table of its connection ids (`connections.rs`), a reader task (`receive.rs`) and a writer task
 //! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`.
-//! A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`]
-//! (`bind.rs`), whose terminator is in `network/live_terminators.rs`. `registry.rs` holds
+//! A Connect becomes a [`circuit`] (`dial.rs`, and `dial_answer.rs` for what the host answers)
+//! between the client's channel and a [`binding`] (`bind.rs`), whose terminator is in `network/live_terminators.rs`. `registry.rs` holds
 //! everything that is open here, `router_core.rs` defines how each ends, and `member.rs` is what
 //! the network (`network/`) commands.
 //!

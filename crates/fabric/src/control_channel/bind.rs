@@ -1,5 +1,5 @@
-//! Terminators of SDKs that host at a router: created, updated, removed and validated at the
-//! router's request.
+//! Terminators of SDKs that host at a router, created at its request. Their later changes:
+//! `terminator_changes.rs`.
 
 use std::sync::Arc;
 

@@ -2,15 +2,16 @@
 //! messages.
 //!
 //! Not here: sockets and TLS (the crate `listener`), the encoding of messages (the crate `wire`),
-//! the built-in router (`built_in_router/`), enrollment of routers (`enrollment/`). Rights are
+//! the built-in router (`built_in_router/`), enrollment of routers (the crate `policy`). Rights are
 //! checked by the same functions as for the built-in router (`network/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a
 //! [`RouterConnection`](connection::RouterConnection) in the [`registry`]. `receive.rs` reads its
 //! messages and dispatches them: `sync.rs` tells it of API sessions, `bind.rs` creates terminators
-//! of SDKs that host, `dial.rs` passes their dials to the network, `route.rs` tells it its part of
-//! routes, `fault.rs` takes the ends of circuits, `certificates.rs` renews its certificates,
-//! `metrics_reports.rs` takes its metrics. The network itself is in `network/`.
+//! of SDKs that host and `terminator_changes.rs` changes them, `dial.rs` passes their dials to the
+//! network, `tunnel.rs` does both for tunnelers, `route.rs` tells it its part of routes, `fault.rs`
+//! takes the ends of circuits, `certificates.rs` renews its certificates, `metrics_reports.rs` takes
+//! its metrics. The network itself is in `network/`.
 //!
 //! Invariants: the acting router is always the one of the connection, and it affects only its own
 //! circuits and terminators. All its input is bounded in bytes and cannot make a task panic. Both

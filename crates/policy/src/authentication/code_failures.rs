@@ -8,7 +8,7 @@
 //! network that has shown a correct code, or a certificate of the identity, is known: it is left
 //! out of the total, and sessions that have sent few wrong codes have an allowance of their own
 //! there, which sessions that guess do not use up. Where an allowance is used up all the same,
-//! `SERIES` correct codes in succession in one session are accepted: guesses practically never
+//! `SERIES` (`code_counts.rs`) correct codes in succession in one session are accepted: guesses practically never
 //! form such a series. Except per session, recovery codes are counted apart from one-time codes.
 //! There are about 10^9 possible recovery codes, so their total may be ten times as high.
 

@@ -12,9 +12,8 @@
 //! (`posture/session_review.rs`).
 //!
 //! After the commit, the entry in memory is removed (`sessions.rs`), channels and circuits without
-//! a right are ended (`network/review.rs`), and the connected routers are told which sessions ended
-//! (`ApiSessionRemoved` and `SessionsRemoved` in `control_channel/sync.rs`), so that they close the
-//! channels of SDKs.
+//! a right are ended (`network/review.rs` of the crate `fabric`), and the connected routers are told which sessions
+//! ended (`control_channel/sync.rs` there), so that they close the channels of SDKs.
 
 use model::{
     entity::{ApiSession, Id},

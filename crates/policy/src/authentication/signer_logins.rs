@@ -213,9 +213,7 @@ impl SignerLogins {
             }
         }
     }
-}
 
-impl SignerLogins {
     /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so
     /// that one network cannot displace others.
     fn keep(&self, login: Waiting, now: Timestamp) {

@@ -6,8 +6,8 @@
 //! the routers report. `rows.rs` writes hosts that come and go into the history, and reads there
 //! after a start what was known before it.
 //!
-//! Not here: who may host (`access/`), and the choice of a host (`fabric/src/network/candidates.rs`).
-//! It is in memory and bounded.
+//! Not here: who may host (`access/`), and the choice of a host (`network/candidates.rs` of the
+//! crate `fabric`). It is in memory and bounded.
 
 mod dial_log;
 mod live_hosts;

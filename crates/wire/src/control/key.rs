@@ -11,7 +11,7 @@ pub const HELLO_LISTENERS_V2: i32 = 1000;
 /// group of connections, the same bytes in both.
 pub const GROUP_SECRET: i32 = 10;
 /// Of the answer to a hello of a router before version 2: the bits of `capability` in
-/// `control_channel/hello.rs`, big endian.
+/// `control_channel/hello_values.rs` of the crate `fabric`, big endian.
 pub const CAPABILITIES: i32 = 12;
 /// The same bits for version 2.
 pub const CAPABILITIES_V2: i32 = 1002;
