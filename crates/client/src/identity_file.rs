@@ -13,10 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use zeroize::Zeroizing;
 
 mod error;
-mod new_file;
 
 pub use error::IdentityFileError;
-pub use new_file::NewIdentityFile;
 
 /// The path of the client interface.
 const CLIENT: &str = "/edge/client/v1";
@@ -137,19 +135,11 @@ impl IdentityFile {
         &self.authorities
     }
 
-    /// Writes a new file that only its owner can read, as [`NewIdentityFile`] does.
-    ///
-    /// # Errors
-    /// The file exists, or cannot be written.
-    pub fn create(&self, path: &Path) -> Result<(), IdentityFileError> {
-        NewIdentityFile::reserve(path)?.write(self)
-    }
-
     /// The text of the file, which is secret.
     ///
     /// # Errors
     /// It cannot be written as JSON, which is a defect.
-    fn text(&self) -> io::Result<Zeroizing<String>> {
+    pub(crate) fn text(&self) -> io::Result<Zeroizing<String>> {
         let mut text = serde_json::to_string_pretty(&self.document)?;
         text.push('\n');
         Ok(Zeroizing::new(text))

@@ -23,6 +23,7 @@ mod forward;
 mod frames;
 mod host;
 mod identity_file;
+mod new_identity_file;
 mod pump;
 mod routers;
 mod session;
@@ -35,7 +36,8 @@ pub use connection::{Connection, Dial, DialError, ReceiveError, Receiver, Sender
 pub use controller::RequestError;
 pub use forward::{ForwardError, Forwarding};
 pub use host::{Protocol, Target, host};
-pub use identity_file::{IdentityFile, IdentityFileError, NewIdentityFile};
+pub use identity_file::{IdentityFile, IdentityFileError};
+pub use new_identity_file::NewIdentityFile;
 pub use pump::{PumpError, pump};
 pub use routers::RouterError;
 pub use session::{Right, Service, Session, SessionError};

@@ -108,7 +108,8 @@ pub(super) async fn find(
 /// Ends the sessions, as far as the controllers answer soon.
 pub(super) async fn log_out(sessions: &[Session]) {
     let mut ending = JoinSet::new();
-    for session in sessions.iter().cloned() {
+    for session in sessions {
+        let session = session.clone();
         ending.spawn(async move { session.log_out().await });
     }
     drop(timeout(PATIENCE, ending.join_all()).await);

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::router::scene::run;
+use crate::router::scene::{run, runtime};
 
-use super::{Network, enrolled, token};
+use super::{Network, enrolled, token, written};
 use crate::harness::{TestServer, fresh};
 use serde_json::json;
 
@@ -66,7 +66,7 @@ fn standard_streams_hold_data_only() {
     ]
     .map(|(identity, name)| {
         let path = directory.path().join(name);
-        identity.create(&path).unwrap();
+        written(identity, &path);
         path
     });
     let echo = run(async {
@@ -135,26 +135,20 @@ fn the_end_of_what_the_host_sends_reaches_who_reads() {
     let network = Network::new(true);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dialer.json");
-    network.dialer.create(&path).unwrap();
+    written(&network.dialer, &path);
     let service = network.service.clone();
-    let hosting = run(async {
+    let mut binding = run(async {
         let (session, described) = network.session(&network.host).await;
-        let mut binding = session.bind(&described, "a listener").await.unwrap();
-        tokio::spawn(async move {
-            let (mut sender, receiver) = binding
-                .next()
-                .await
-                .unwrap()
-                .accept()
-                .await
-                .unwrap()
-                .split();
-            sender.send(b"all there is").await.unwrap();
-            sender.finish().await.unwrap();
-            // It still receives.
-            std::future::pending::<()>().await;
-            drop(receiver);
-        })
+        session.bind(&described, "a listener").await.unwrap()
+    });
+    let hosting = runtime().spawn(async move {
+        let connection = binding.next().await.unwrap().accept().await.unwrap();
+        let (mut sender, receiver) = connection.split();
+        sender.send(b"all there is").await.unwrap();
+        sender.finish().await.unwrap();
+        // It still receives.
+        std::future::pending::<()>().await;
+        drop(receiver);
     });
     let mut child = program()
         .arg("forward")
@@ -189,7 +183,7 @@ fn wrong_words_are_named() {
     let (server, directory) = (TestServer::start(), tempfile::tempdir().unwrap());
     let (_, identity) = enrolled(&server, "alice");
     let path = directory.path().join("alice.json");
-    identity.create(&path).unwrap();
+    written(&identity, &path);
     let path = path.to_str().unwrap();
     let cases: [(&[&str], i32, &str); 5] = [
         (

@@ -7,7 +7,7 @@ use client::{
 use pki::{Certificate, ClientCertificate, KeyKind, PrivateKey};
 use serde_json::json;
 
-use super::{enrolled, now, token};
+use super::{enrolled, now, token, written};
 use crate::{
     harness::{Authority, HttpsServer, Key, TestServer, fresh},
     router::scene::run,
@@ -23,7 +23,7 @@ fn the_identity_of_a_one_time_token_logs_in() {
     let (_, identity) = enrolled(&server, "alice");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("alice.json");
-    identity.create(&path).unwrap();
+    written(&identity, &path);
     let session = run(Session::log_in(&IdentityFile::read(&path).unwrap())).unwrap();
     assert!(session.identity().starts_with("alice"));
     run(session.log_out());

@@ -6,7 +6,7 @@ mod enrollment;
 mod traffic;
 
 use client::{
-    IdentityFile, Service, Session,
+    IdentityFile, NewIdentityFile, Service, Session,
     enrollment::{Credential, EnrollmentToken, enroll},
 };
 use pki::KeyKind;
@@ -33,6 +33,12 @@ fn enrolled(server: &TestServer, name: &str) -> (String, IdentityFile) {
     let token = EnrollmentToken::read(&token(server, &id)).unwrap();
     let key = Credential::NewKey(KeyKind::P256);
     (id, enroll(&token, key, None, now(server)).unwrap())
+}
+
+/// Writes the file of an identity.
+fn written(identity: &IdentityFile, path: &std::path::Path) {
+    let place = NewIdentityFile::reserve(path).unwrap();
+    place.write(identity).unwrap();
 }
 
 /// Two identities, of which the first may dial and the second may host a service.

@@ -20,54 +20,20 @@ fn parts() -> (ClientCertificate, Vec<Certificate>) {
 }
 
 #[test]
-fn what_is_created_is_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("alice.json");
+fn what_is_written_is_read() {
     let (certificate, authorities) = parts();
     let file = IdentityFile::new(
         "https://ctrl.example.com:1280/",
         Some(certificate.clone()),
         authorities.clone(),
     );
-    file.unwrap().create(&path).unwrap();
-    let read = IdentityFile::read(&path).unwrap();
+    let read = IdentityFile::parse(&file.unwrap().text().unwrap()).unwrap();
     assert_eq!(
         read.controllers(),
         ["https://ctrl.example.com:1280/edge/client/v1"]
     );
     assert_eq!(read.certificate().unwrap().chain(), certificate.chain());
     assert_eq!(read.authorities(), authorities);
-    let names: Vec<_> = directory.path().read_dir().unwrap().collect();
-    assert_eq!(names.len(), 1, "{names:?}");
-}
-
-#[test]
-fn only_the_owner_may_read_it() {
-    use std::os::unix::fs::PermissionsExt;
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("alice.json");
-    let file = IdentityFile::new("ctrl:1280", None, Vec::new()).unwrap();
-    file.create(&path).unwrap();
-    let mode = path.metadata().unwrap().permissions().mode();
-    assert_eq!(mode & 0o7777, 0o600);
-}
-
-#[test]
-fn existing_names_are_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = IdentityFile::new("ctrl:1280", None, Vec::new()).unwrap();
-    let path = directory.path().join("taken");
-    std::fs::write(&path, "mine").unwrap();
-    let dangling = directory.path().join("dangling");
-    std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
-    for taken in [&path, &dangling] {
-        assert!(matches!(
-            file.create(taken),
-            Err(IdentityFileError::File { .. })
-        ));
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    assert_eq!(directory.path().read_dir().unwrap().count(), 2);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{IdentityFile, error::IdentityFileError};
+use crate::identity_file::{IdentityFile, IdentityFileError};
 
 /// A place for a file that only its owner can read. A file of its name is never replaced, and no
 /// part of one is ever seen under it. Dropping the place frees it.
@@ -103,4 +103,68 @@ fn sync_directory(path: &Path) -> io::Result<()> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn identity() -> IdentityFile {
+        IdentityFile::new("ctrl:1280", None, Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn only_the_owner_may_read_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("alice.json");
+        let place = NewIdentityFile::reserve(&path).unwrap();
+        assert!(!path.exists());
+        place.write(&identity()).unwrap();
+        assert_eq!(
+            path.metadata().unwrap().permissions().mode() & 0o7777,
+            0o600
+        );
+        assert_eq!(IdentityFile::read(&path).unwrap().controllers().len(), 1);
+        assert_eq!(directory.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn existing_names_are_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let (taken, late, dangling) = (
+            directory.path().join("taken"),
+            directory.path().join("late"),
+            directory.path().join("dangling"),
+        );
+        fs::write(&taken, "mine").unwrap();
+        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+        for path in [&taken, &dangling] {
+            assert!(NewIdentityFile::reserve(path).is_err());
+        }
+        let place = NewIdentityFile::reserve(&late).unwrap();
+        fs::write(&late, "mine").unwrap();
+        let refused = place.write(&identity()).unwrap_err().to_string();
+        // Its token is spent: the identity is not thrown away.
+        let kept = refused.rsplit("the identity is in ").next().unwrap();
+        assert_eq!(
+            IdentityFile::read(Path::new(kept))
+                .unwrap()
+                .controllers()
+                .len(),
+            1
+        );
+        for path in [&taken, &late] {
+            assert_eq!(fs::read_to_string(path).unwrap(), "mine");
+        }
+    }
+
+    #[test]
+    fn places_that_are_not_used_are_freed() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(NewIdentityFile::reserve(&directory.path().join("alice.json")).unwrap());
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+        assert!(NewIdentityFile::reserve(&directory.path().join("nowhere/alice.json")).is_err());
+    }
 }
