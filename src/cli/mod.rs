@@ -25,6 +25,7 @@ mod admin;
 pub mod api;
 mod authority_files;
 mod client;
+mod config_directory;
 mod doctor;
 mod drill;
 mod expiring;

@@ -3,12 +3,15 @@
 use model::outbound::HttpAnswer;
 use serde::Deserialize;
 
+/// The most characters of a text that is kept.
+const MOST: usize = 1 << 10;
+
 /// Why a controller refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     /// In capitals, such as `UNAUTHORIZED`; empty if the answer is not that of a controller.
     pub(crate) code: String,
-    /// For people.
+    /// For people, cut.
     pub(crate) reason: String,
 }
 
@@ -55,8 +58,8 @@ impl ApiError {
             None => format!("{} ({})", error.message, error.code),
         };
         Self {
-            code: error.code,
-            reason,
+            code: error.code.chars().take(MOST).collect(),
+            reason: reason.chars().take(MOST).collect(),
         }
     }
 }

@@ -61,9 +61,10 @@ pub(crate) struct Controller {
     present: Arc<AtomicUsize>,
 }
 
+/// The form of every answer that is no error.
 #[derive(Deserialize)]
-struct Envelope<T> {
-    data: T,
+pub(crate) struct Envelope<T> {
+    pub(crate) data: T,
 }
 
 impl Controller {

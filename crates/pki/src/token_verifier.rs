@@ -2,11 +2,10 @@
 //! verifies the token. It is for the first connection of a client, which knows nothing but a token
 //! that it got in another way.
 
-use super::{Certificate, jwt};
+use super::{Certificate, ServerVerifier, jwt};
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 use serde::de::IgnoredAny;
@@ -16,8 +15,8 @@ use std::fmt;
 /// have no meaning, because the handshake proves that the server holds the key.
 pub struct TokenVerifier {
     token: String,
-    /// Those of the handshake.
-    algorithms: WebPkiSupportedAlgorithms,
+    /// Verifies the handshake. It trusts nobody.
+    handshake: ServerVerifier,
 }
 
 impl TokenVerifier {
@@ -26,7 +25,7 @@ impl TokenVerifier {
         jwt::install();
         Self {
             token: token.to_owned(),
-            algorithms: ring::default_provider().signature_verification_algorithms,
+            handshake: ServerVerifier::new(&[]),
         }
     }
 
@@ -63,7 +62,7 @@ impl ServerCertVerifier for TokenVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, leaf, signed, &self.algorithms)
+        self.handshake.verify_tls12_signature(message, leaf, signed)
     }
 
     fn verify_tls13_signature(
@@ -72,10 +71,10 @@ impl ServerCertVerifier for TokenVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, leaf, signed, &self.algorithms)
+        self.handshake.verify_tls13_signature(message, leaf, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        self.handshake.supported_verify_schemes()
     }
 }

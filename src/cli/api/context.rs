@@ -5,7 +5,6 @@
 
 use std::{
     collections::BTreeMap,
-    env,
     ffi::OsString,
     fs,
     io::{self, Write},
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use store::create_private;
 
 use super::https;
-use crate::cli::failure::CommandError;
+use crate::cli::{config_directory::config_directory, failure::CommandError};
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]
@@ -49,15 +48,9 @@ impl Contexts {
     /// # Errors
     /// Neither variable is set.
     pub fn path() -> Result<PathBuf, CommandError> {
-        let set = |name: &str| {
-            env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
-        let base = base
+        let directory = config_directory()
             .ok_or_else(|| CommandError::of("the directory of the logins is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
-        Ok(base.join("overkeep").join("contexts.json"))
+        Ok(directory.join("contexts.json"))
     }
 
     /// The stored logins; empty if there are none.

@@ -1,7 +1,6 @@
 //! The identities that a command uses: files and directories, given or found.
 
 use std::{
-    env,
     ffi::OsStr,
     path::{Path, PathBuf},
     time::Duration,
@@ -11,7 +10,7 @@ use clap::Args;
 use client::{IdentityFile, Right, Service, Session, SessionError};
 use tokio::{task::JoinSet, time::timeout};
 
-use crate::cli::failure::CommandError;
+use crate::cli::{config_directory::config_directory, failure::CommandError};
 
 /// How long the end of a command waits for controllers.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -117,13 +116,7 @@ pub(super) async fn log_out(sessions: &[Session]) {
 
 /// The first of the usual directories that exists.
 fn default_directory() -> Option<PathBuf> {
-    let set = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let own = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-    let own = own.map(|base| base.join("overkeep").join("identities"));
+    let own = config_directory().map(|directory| directory.join("identities"));
     own.into_iter()
         .chain([PathBuf::from(OF_SYSTEM)])
         .find(|directory| directory.is_dir())

@@ -9,7 +9,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value as Json, json};
 
 use super::{error::EnrollmentError, method::EnrollmentMethod, token::EnrollmentToken};
-use crate::{api_error::ApiError, identity_file::address};
+use crate::{api_error::ApiError, controller::Envelope, identity_file::address};
 
 /// How long one request and its answer may take.
 pub(super) const MOST: Duration = Duration::from_secs(30);
@@ -116,11 +116,6 @@ pub fn network_token(url: &str) -> Result<String, EnrollmentError> {
     first
         .map(|named| named.token)
         .ok_or_else(|| unusable("it holds no token"))
-}
-
-#[derive(Deserialize)]
-struct Envelope<T> {
-    data: T,
 }
 
 fn post(

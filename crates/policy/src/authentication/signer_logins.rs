@@ -299,7 +299,7 @@ mod tests {
             "eyJzZWNyZXQ",
         ] {
             let told = tokens(body.as_bytes()).err().unwrap().to_string();
-            assert!(!told.contains("eyJ"), "{told}");
+            assert!(!told.is_empty() && !told.contains("eyJ"), "{told}");
         }
     }
 }
