@@ -27,6 +27,8 @@ use crate::{
 
 const CLIENTS: usize = 4;
 const KILLS: usize = 5;
+/// Kills of one file.
+const LAP: usize = 25;
 
 /// By path and id: the possible names of a record; `None` if it may not exist.
 type Expected = BTreeMap<(&'static str, String), Vec<Option<String>>>;
@@ -284,11 +286,11 @@ fn acknowledged_writes_survive_a_kill() {
         .as_nanos() as u64);
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
     let mut written = 0;
-    for lap in (0..kills).step_by(100) {
-        // Occasionally with a new file.
+    for lap in (0..kills).step_by(LAP) {
+        // Each lap has a new file.
         let place = TempDir::new().unwrap();
         let ledger = Ledger::default();
-        for round in lap..kills.min(lap + 100) {
+        for round in lap..kills.min(lap + LAP) {
             *ends
                 .entry(live_and_die(place.path(), round - lap, &ledger, &mut rng))
                 .or_default() += 1;

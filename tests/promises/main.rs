@@ -28,7 +28,6 @@ mod conflicts;
 mod contexts;
 mod contract;
 mod control;
-mod crash;
 mod credentials;
 mod crud;
 mod current_programs;

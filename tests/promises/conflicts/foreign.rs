@@ -15,6 +15,9 @@ fn system_records_stay_unchanged() {
         .each("id")[0]
         .to_owned();
     let policy = sample("edge-router-policies", json!({}));
+    let of_router = format!("/edge-router-policies/{router}");
+    let before = admin().get(&of_router).expect(200).data().clone();
+    assert_eq!(before["isSystem"], true);
     let (not_deletable, not_updatable) = (
         Expected::Code(400, "ENTITY_CAN_NOT_BE_DELETED"),
         Expected::Code(400, "ENTITY_CAN_NOT_BE_UPDATED"),
@@ -115,10 +118,17 @@ fn system_records_stay_unchanged() {
             .data()["name"],
         name.as_str()
     );
+    assert_eq!(admin().get(&of_router).expect(200).data(), &before);
+    // They go with their router.
+    admin()
+        .delete(&format!("/edge-routers/{router}"))
+        .expect(200);
+    admin().get(&of_router).expect(404);
+    admin().get(&format!("/identities/{router}")).expect(404);
 }
 
-/// Resources of one user that no other user may see, with their paths.
-fn belongings(server: &TestServer) -> Vec<(&'static str, String)> {
+/// Resources of one user that no other user may see, with their paths; and that user.
+fn belongings(server: &TestServer) -> (Caller, Vec<(&'static str, String)>) {
     let (id, ann) = server.user(&fresh("ann"), json!({}));
     let service = server.service(&fresh("private"), json!({}));
     server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
@@ -170,7 +180,7 @@ fn belongings(server: &TestServer) -> Vec<(&'static str, String)> {
     for (method, place) in places.iter().filter(|(method, _)| *method == "GET") {
         ann.ask(method, place).send().expect(200);
     }
-    places
+    (ann, places)
 }
 
 #[test]
@@ -178,7 +188,8 @@ fn foreign_records_are_not_found() {
     let server = shared();
     let (_, bob) = server.user(&fresh("bob"), json!({}));
     let mut all = Differences::default();
-    for (method, place) in belongings(server) {
+    let (ann, places) = belongings(server);
+    for (method, place) in places {
         let body = match method {
             "PUT" | "PATCH" => {
                 json!({ "username": fresh("mine"), "password": "another one", "currentPassword": PASSWORD })
@@ -204,4 +215,7 @@ fn foreign_records_are_not_found() {
             );
         }
     }
+    let totals = ["/sessions", "/services"].map(|list| bob.get(list).expect(200).total());
+    assert_eq!(totals, [0, 0]);
+    assert_eq!(ann.get("/sessions").expect(200).total(), 1);
 }

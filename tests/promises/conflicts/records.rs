@@ -13,24 +13,6 @@ fn taken_values_are_named() {
             json!({ "field": field, "reason": reason, "value": value })
         );
     };
-    for kind in SAMPLES
-        .iter()
-        .filter(|kind| kind.key == "name" && kind.unique_on_create)
-    {
-        let path = format!("/{}", kind.path);
-        let (body, other) = (sample(kind.path, json!({})), sample(kind.path, json!({})));
-        let name = body["name"].as_str().unwrap();
-        made(&path, body.clone());
-        let twice = sample(kind.path, json!({ "name": name }));
-        taken(admin().post(&path, twice.clone()), "name", name);
-        let one = format!("{path}/{}", made(&path, other));
-        taken(admin().put(&one, twice), "name", name);
-        taken(
-            admin().patch(&one, json!({ "name": name, "typeId": "MFA" })),
-            "name",
-            name,
-        );
-    }
     // Routers of both kinds share one namespace.
     let name = fresh("router");
     made("/edge-routers", json!({ "name": name }));

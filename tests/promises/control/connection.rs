@@ -58,29 +58,6 @@ fn an_enrolled_router_is_shown_online() {
 }
 
 #[test]
-fn heartbeats_are_answered_and_sent() {
-    let server = server();
-    let router = Enrolled::new(&server);
-    run(async {
-        let mut connected = router.connect(&server).await;
-        connected
-            .send(
-                Builder::new(common::HEARTBEAT)
-                    .u64(common_key::HEARTBEAT, 77)
-                    .empty(),
-            )
-            .await;
-        loop {
-            let beat = connected.next_of(common::HEARTBEAT).await;
-            if beat.u64(common_key::HEARTBEAT_ECHO) == Some(77) {
-                break;
-            }
-            assert!(beat.u64(common_key::HEARTBEAT).is_some());
-        }
-    });
-}
-
-#[test]
 fn refused_routers_learn_why() {
     let server = server();
     let router = Enrolled::new(&server);

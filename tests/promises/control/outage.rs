@@ -35,7 +35,7 @@ async fn fail_route(router: &mut MockRouter, code: u8, text: &str) {
         .await;
 }
 
-fn faults(shown: &Json) -> Vec<(String, u64)> {
+pub fn faults(shown: &Json) -> Vec<(String, u64)> {
     let reasons = shown["failures"][0]["reasons"].as_array().unwrap().iter();
     reasons
         .map(|one| {
@@ -207,33 +207,5 @@ fn static_terminators_are_hosts() {
             .expect(200);
         assert_eq!(state(server, service), "unhosted");
         drop(router);
-    });
-}
-
-/// A host that hangs: its router does not answer the route in time.
-#[test]
-fn silent_routers_are_told() {
-    let server = TestServer::with(Clock::system(), |config| {
-        config.routers.times.route = Duration::from_millis(300)
-    });
-    let scene = Scene::on(server);
-    let (server, service) = (&scene.server, scene.service.as_str());
-    run(async {
-        let mut router = scene.router.online(server).await;
-        scene.hosted(&mut router, "terminator").await;
-        router
-            .refused(&scene.dial_token(), &scene.client.fingerprint())
-            .await;
-        let shown = hosting(server, service);
-        assert_eq!(
-            (&shown["state"], &faults(&shown)[0].0),
-            (&"failing".into(), &"timeout".to_owned()),
-            "{shown:#}"
-        );
-        let (text, why) = explained(server, &scene.client.id, service);
-        assert!(
-            why["verdict"] == false && text.starts_with("may, but cannot now"),
-            "{text}"
-        );
     });
 }

@@ -21,8 +21,12 @@ use super::{
     circuits::Scene,
     links::{REROUTE, report},
     mock::{Enrolled, run, soon},
+    outage::faults,
 };
-use crate::harness::{Base, TestServer};
+use crate::{
+    harness::{Base, TestServer},
+    router::outage::{explained, hosting},
+};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -229,6 +233,19 @@ fn unanswered_routes_end_dials() {
         assert_eq!(
             String::from_utf8_lossy(answer.body()),
             "a router did not answer in time"
+        );
+        // Administrators see that the host hangs.
+        let (server, service) = (&scene.server, scene.service.as_str());
+        let shown = hosting(server, service);
+        assert_eq!(
+            (&shown["state"], &faults(&shown)[0].0),
+            (&"failing".into(), &"timeout".to_owned()),
+            "{shown:#}"
+        );
+        let (text, why) = explained(server, &scene.client.id, service);
+        assert!(
+            why["verdict"] == false && text.starts_with("may, but cannot now"),
+            "{text}"
         );
         // What it answers now is taken back.
         let late = Builder::reply(content::ROUTE_RESULT, &frame)

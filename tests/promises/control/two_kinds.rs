@@ -98,9 +98,8 @@ fn identities_have_one_circuit_quota() {
             linked
                 .router
                 .refused(&token, &linked.scene.client.fingerprint())
-                .await
-                .1,
-            REFUSED
+                .await,
+            (1, REFUSED.to_owned())
         );
         linked
             .router

@@ -249,37 +249,6 @@ fn unreadable_records_go_on_request() {
 }
 
 #[test]
-fn dangling_references_count_as_deleted() {
-    let file = Closed::filled();
-    file.lose(SHIPS, b"tug");
-    let found = file.check();
-    let towed = "the ship barge refers by towedBy to the ship tug, which does not exist";
-    let escorted = "the ship liner refers by escorts to the ship tug, which does not exist";
-    assert!(
-        told(&found).contains(&(towed, false)) && told(&found).contains(&(escorted, false)),
-        "{found:?}"
-    );
-    file.heals();
-    file.with(|store| {
-        store.read(|tx| {
-            assert!(
-                tx.find(&Id::<Ship>::from_text("barge"))?.is_none(),
-                "it must be deleted with its tug"
-            );
-            assert!(
-                tx.get(&Id::<Ship>::from_text("liner"))?
-                    .spec
-                    .escorts
-                    .is_empty(),
-                "both references must be removed"
-            );
-            Ok(())
-        })
-    })
-    .unwrap();
-}
-
-#[test]
 fn ambiguous_faults_are_only_reported() {
     let file = Closed::filled();
     file.lose(HARBOURS, b"north");

@@ -98,6 +98,7 @@ fn invalid_list_parameters_are_refused() {
         let ask = |query: &str| caller.get(&format!("{path}?{query}"));
         for filter in [
             "nothing = 1",
+            "name.first = \"x\"",
             "id =",
             "id = \"x\" and",
             "id = 1 2",

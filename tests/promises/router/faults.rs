@@ -245,21 +245,6 @@ fn hello_stampede_is_served() {
 }
 
 #[test]
-fn connections_without_hello_are_closed() {
-    let scene = Scene::new();
-    run(async {
-        let mut stream = scene.client.stream(&scene.server);
-        stream.write_all(&[3, 6]).await.unwrap();
-        drop(scene.client.stream(&scene.server));
-        assert!(scene.server.router().channels().is_empty());
-        // It is closed after the timeout.
-        let mut rest = Vec::new();
-        stream.read_to_end(&mut rest).await.unwrap();
-        assert_eq!(rest, b"");
-    });
-}
-
-#[test]
 fn peers_return_after_a_kill() {
     let scene = Scene::new();
     let (client, _host, _listener) = run(scene.connected(Options::GO));

@@ -53,14 +53,8 @@ fn shares(strategy: &str) -> [usize; 2] {
 }
 
 #[test]
-fn strategies_share_dials_among_hosts() {
-    assert_eq!(shares("smartrouting"), [DIALS, 0]);
-    // Each fails by chance less often than once in a million runs.
-    let [cheap, expensive] = shares("weighted");
-    assert!(
-        cheap > expensive && expensive > 0,
-        "weighted: {cheap} and {expensive}"
-    );
+fn random_shares_dials_among_hosts() {
+    // It fails by chance less often than once in a million runs.
     let [cheap, expensive] = shares("random");
     assert!(
         cheap > DIALS / 8 && expensive > DIALS / 8,

@@ -3,45 +3,6 @@
 use super::*;
 
 #[test]
-fn one_identity_leaves_circuits_to_others() {
-    let scene = Scene::on(TestServer::with(Clock::system(), |config| {
-        config.router.max_circuits_per_identity = 16
-    }));
-    let other = Member::new(&scene.server, "other");
-    scene.server.allow_router(&other.id, &scene.router.id);
-    scene.server.service_policy(
-        "Dial",
-        &[&format!("@{}", other.id)],
-        &[&format!("@{}", scene.service)],
-    );
-    run(async {
-        let mut router = scene.router.online(&scene.server).await;
-        scene.hosted(&mut router, "terminator-1").await;
-        let token = scene.dial_token();
-        let mut circuits = Vec::new();
-        for _ in 0..16 {
-            circuits.push(router.circuit(&token, &scene.client.fingerprint()).await);
-        }
-        let (code, text) = router.refused(&token, &scene.client.fingerprint()).await;
-        assert_eq!(
-            (code, text.as_str()),
-            (
-                1,
-                "the identity has as many circuits as router.max-circuits-per-identity allows"
-            )
-        );
-        router
-            .circuit(&other.session(&scene.service, "Dial"), &other.fingerprint())
-            .await;
-        // A circuit that ends makes room.
-        router.fault(FaultSubject::Egress, &circuits[0]).await;
-        router.receive::<fabric::Unroute>(content::UNROUTE).await;
-        router.circuit(&token, &scene.client.fingerprint()).await;
-        router.refused(&token, &scene.client.fingerprint()).await;
-    });
-}
-
-#[test]
 fn bind_storms_leave_others_alone() {
     const STORM: usize = 4000;
     let scene = Scene::new();
