@@ -1,8 +1,5 @@
 //! Who hosts a service, since when nobody does, and which dials fail: at remote routers.
 
-use std::time::Duration;
-
-use model::clock::Clock;
 use prost::Message;
 use serde_json::{Value as Json, json};
 use wire::{
@@ -14,10 +11,7 @@ use super::{
     circuits::Scene,
     mock::{Enrolled, MockRouter, run, soon},
 };
-use crate::{
-    harness::TestServer,
-    router::outage::{explained, hosting, needing, state},
-};
+use crate::router::outage::{explained, hosting, needing, state};
 
 /// Answers the next route of a circuit with a failure.
 async fn fail_route(router: &mut MockRouter, code: u8, text: &str) {

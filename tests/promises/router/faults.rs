@@ -4,7 +4,6 @@
 use bytes::BytesMut;
 use fabric::network::ChannelPeer;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::frame::{Builder, Frame, content, key as common};
 
 use super::{

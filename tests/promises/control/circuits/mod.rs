@@ -3,8 +3,6 @@
 mod ends;
 mod others;
 
-use model::clock::Clock;
-
 use prost::Message;
 
 use serde_json::json;
