@@ -195,6 +195,66 @@ fn pruning_is_bounded() {
 }
 
 #[test]
+fn objects_are_deleted_by_name() {
+    let server = TestServer::start();
+    let [goes, stays, config] = ["goes", "stays", "config"].map(fresh);
+    let data = json!({ "protocol": "tcp", "address": "localhost", "port": 1 });
+    let network = json!({
+        "configs": [{ "name": config, "configTypeId": "host.v1", "data": data }],
+        "services": [{ "name": goes, "configs": [config] }, { "name": stays }]
+    });
+    put(&server, "", &network).expect(200);
+    let before = export(&server);
+    // A name that does not exist is passed over, so that a file can be applied twice.
+    let file = json!({ "delete": { "services": [goes, fresh("nothing")], "configs": [] } });
+    let planned = plan(&server, "", &file);
+    let deletion =
+        json!([{ "action": "delete", "entity": "services", "name": goes, "members": [] }]);
+    assert_eq!(planned["objects"], deletion);
+    assert_eq!(export(&server), before);
+    for (query, network, words) in [
+        ("maxDeletions=0", file.clone(), "1 objects"),
+        (
+            "",
+            json!({ "services": [{ "name": goes }], "delete": { "services": [goes] } }),
+            "delete.services",
+        ),
+        (
+            "",
+            json!({ "services": [{ "name": goes, "configs": [config] }], "delete": { "configs": [config] } }),
+            "refers to an object that would be deleted",
+        ),
+        ("", json!({ "delete": { "srevices": [] } }), "srevices"),
+        (
+            "",
+            json!({ "delete": { "services": goes } }),
+            "delete.services",
+        ),
+        (
+            "",
+            json!({ "delete": { "auth-policies": ["Default"] } }),
+            "auth-policies.Default",
+        ),
+    ] {
+        let refused = put(&server, query, &network).expect(400);
+        assert!(refused.text.contains(words), "{network}: {}", refused.text);
+        assert_eq!(export(&server), before, "{network}");
+    }
+    put(&server, "", &file).expect(200);
+    assert_eq!(count(&plan(&server, "", &file)), 0);
+    let left = export(&server);
+    assert_eq!(
+        left["services"],
+        json!([{ "name": stays, "encryptionRequired": true }])
+    );
+    assert_eq!(left["configs"], before["configs"]);
+    // What is pruned is not deleted twice.
+    let both = json!({ "services": [], "delete": { "services": [stays] } });
+    let planned = plan(&server, "prune=true&maxDeletions=1", &both);
+    assert_eq!(count(&planned), 1, "{planned:#}");
+}
+
+#[test]
 fn assertions_are_checked_first() {
     let server = TestServer::start();
     let [alice, guest, git, wiki, policy] = ["alice", "guest", "git", "wiki", "policy"].map(fresh);

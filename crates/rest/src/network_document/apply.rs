@@ -15,7 +15,7 @@ use super::{
     assertion, defaults,
     differences::{MemberChange, differences},
     kind::{DeclaredKind, DeclaredRecord, NAME},
-    kinds::{ASSERTIONS, DeclaredKinds},
+    kinds::{ASSERTIONS, DELETE, DeclaredKinds},
     names::DeclaredNames,
 };
 
@@ -24,7 +24,7 @@ const TAG_DIGITS: usize = 32;
 
 /// The requested state of a network.
 pub(crate) struct RequestedNetwork {
-    /// Lists of records by the path of their kind, and assertions.
+    /// Lists of records by the path of their kind, names of records to delete, and assertions.
     pub network: Map<String, Json>,
     /// Whether records of the listed kinds that the lists do not name are deleted.
     pub prune: bool,
@@ -101,19 +101,24 @@ pub(crate) fn apply(
     wanted: &RequestedNetwork,
 ) -> Result<Applied> {
     let mut objects = write(kinds, change, &wanted.network)?;
-    if wanted.prune {
-        let pruned = prune(kinds, change, wanted)?;
+    let deleted = delete(kinds, change, wanted)?;
+    if !deleted.is_empty() {
         // The deletion of an object may have deleted or changed objects of the document that refer
         // to it.
-        if !pruned.is_empty() && !write(kinds, change, &wanted.network)?.is_empty() {
+        let is_kept = match write(kinds, change, &wanted.network) {
+            Ok(changed) => changed.is_empty(),
+            Err(Error::Invalid { .. } | Error::Several(_)) => false,
+            Err(error) => return Err(error),
+        };
+        if !is_kept {
             return Err(Error::invalid(
-                "prune",
+                if wanted.prune { "prune" } else { DELETE },
                 "an object of the file refers to an object that would be deleted",
                 "",
             ));
         }
-        objects.extend(pruned);
     }
+    objects.extend(deleted);
     let names = DeclaredNames::of(kinds, change.read());
     let texts = wanted
         .network
@@ -133,6 +138,17 @@ pub(crate) fn apply(
 
 fn items<'w>(network: &'w Map<String, Json>, of: &DeclaredKind) -> Option<&'w Vec<Json>> {
     network.get(of.kind.path).and_then(Json::as_array)
+}
+
+/// The names of the records of a kind that the document deletes.
+fn deletions<'w>(
+    network: &'w Map<String, Json>,
+    of: &DeclaredKind,
+) -> impl Iterator<Item = &'w str> {
+    let names = network
+        .get(DELETE)
+        .and_then(|kinds| kinds.get(of.kind.path)?.as_array());
+    names.into_iter().flatten().filter_map(Json::as_str)
 }
 
 fn name_of(item: &Json) -> &str {
@@ -228,26 +244,51 @@ fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Re
     Ok(draft)
 }
 
-/// Deletes the objects that the document does not name, of the kinds that the document lists.
-fn prune(
+/// The records that go: those whose names are in the list of deletions of their kind, and, if they
+/// are pruned, those that the document does not name, of the kinds that it lists. A name that no
+/// record has is left out.
+fn doomed<'k>(
+    kinds: &'k DeclaredKinds,
+    read: &Read<'_>,
+    wanted: &RequestedNetwork,
+) -> Result<Vec<(&'k DeclaredKind, DeclaredRecord)>> {
+    let mut doomed = Vec::new();
+    for one in kinds.all().iter().rev() {
+        let listed = items(&wanted.network, one);
+        let named: BTreeSet<&str> = listed.into_iter().flatten().map(name_of).collect();
+        let goes: BTreeSet<&str> = deletions(&wanted.network, one).collect();
+        for name in &goes {
+            if named.contains(name) {
+                let place = format!("{DELETE}.{}", one.kind.path);
+                let reason = format!("is in the list {} of the file, too", one.kind.path);
+                return Err(Error::invalid(place, reason, *name));
+            }
+            doomed.extend((one.find)(read, name)?.map(|record| (one, record)));
+        }
+        if !wanted.prune || listed.is_none() {
+            continue;
+        }
+        (one.each)(read, &mut |record| {
+            let name = record.name.as_str();
+            let is_pruned = !record.is_kept
+                && !record.is_factory
+                && !named.contains(name)
+                && !goes.contains(name);
+            doomed.extend(is_pruned.then_some((one, record)));
+            Ok(())
+        })?;
+    }
+    Ok(doomed)
+}
+
+/// Deletes the records that go.
+fn delete(
     kinds: &DeclaredKinds,
     change: &Change<'_, '_>,
     wanted: &RequestedNetwork,
 ) -> Result<Vec<ObjectChange>> {
-    let mut deletions = Vec::new();
-    for one in kinds.all().iter().rev() {
-        let Some(items) = items(&wanted.network, one) else {
-            continue;
-        };
-        let named: BTreeSet<&str> = items.iter().map(name_of).collect();
-        (one.each)(change.read(), &mut |record| {
-            let goes =
-                !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
-            deletions.extend(goes.then_some((one, record.id, record.name)));
-            Ok(())
-        })?;
-    }
-    let count = deletions.len() as u64;
+    let doomed = doomed(kinds, change.read(), wanted)?;
+    let count = doomed.len() as u64;
     if count > wanted.max_deletions {
         let reason = format!(
             "{count} objects would be deleted; at most {} are allowed: raise the limit or list them in the file",
@@ -260,7 +301,8 @@ fn prune(
         ));
     }
     let mut objects = Vec::new();
-    for (of, id, name) in deletions {
+    for (of, record) in doomed {
+        let (id, name) = (record.id, record.name);
         // This object may have been deleted together with another one.
         if (of.name)(change.read(), &id)?.is_some() {
             (of.delete)(change, &id)

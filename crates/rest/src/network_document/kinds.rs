@@ -7,6 +7,8 @@ use super::{defaults::relax, kind::DeclaredKind};
 
 /// The member of the document that lists the assertions.
 pub(crate) const ASSERTIONS: &str = "assertions";
+/// The member of the document that names records to delete.
+pub(crate) const DELETE: &str = "delete";
 /// The form of an assertion, as a regular expression.
 const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
 /// The maximum number of assertions in a document.
@@ -50,8 +52,8 @@ impl DeclaredKinds {
         self.0.iter().find(|one| one.kind == kind)
     }
 
-    /// The JSON schema of a network: a list for each kind under its path, and assertions. Unknown
-    /// members are rejected.
+    /// The JSON schema of a network: a list for each kind under its path, names to delete, and
+    /// assertions. Unknown members are rejected.
     pub(crate) fn schema(&self) -> Json {
         let mut properties = Map::new();
         for one in &self.0 {
@@ -67,6 +69,22 @@ impl DeclaredKinds {
                 json!({ "type": "array", "description": text, "items": items }),
             );
         }
+        let names = |one: &DeclaredKind| {
+            let text = format!("The names of {} to delete.", one.kind.path);
+            let names =
+                json!({ "type": "array", "description": text, "items": { "type": "string" } });
+            (one.kind.path.to_owned(), names)
+        };
+        let names: Map<String, Json> = self.0.iter().map(names).collect();
+        properties.insert(
+            DELETE.into(),
+            json!({
+                "type": "object",
+                "description": "Objects that must not exist: a list of names for each kind. A name that no object has is passed over.",
+                "properties": names,
+                "additionalProperties": false
+            }),
+        );
         properties.insert(
             ASSERTIONS.into(),
             json!({

@@ -48,7 +48,7 @@ impl<'n> DeclaredNames<'n> {
             found.ok_or_else(|| {
                 Error::invalid(
                     member(path),
-                    format!("no object in {} has this name", kind.path),
+                    format!("no object in {} has the name {name:?}", kind.path),
                     name,
                 )
             })
