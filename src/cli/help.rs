@@ -12,13 +12,14 @@ const WIDTH: usize = 100;
 const NAMES: usize = 28;
 
 /// The groups of the program's own commands. A command that is in none stands under [`OTHERS`].
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Controller of this host",
         &["run", "admin", "pki", "doctor", "passphrase"],
     ),
     ("Endpoint of a network", &["enroll", "forward", "host"]),
     ("Log-in to a controller", &["login", "logout", "context"]),
+    ("Usual tasks", &["invite"]),
     (
         "Questions about the network",
         &["explain", "history", "expiring", "online", "sessions"],

@@ -36,12 +36,14 @@ mod help;
 mod history;
 mod history_lines;
 mod import;
+mod invite;
 mod limit;
 mod login;
 mod network_document;
 mod openziti;
 mod passphrase;
 mod progress;
+mod qr;
 mod read_document;
 mod remote_check;
 pub mod run;
@@ -88,6 +90,7 @@ enum Command {
     Enroll(client::Enroll),
     Forward(client::Forward),
     Host(client::Host),
+    Invite(invite::Invite),
 }
 
 /// The whole command line.
@@ -206,6 +209,7 @@ pub fn act<E: Display>(
         Command::Enroll(arguments) => print_result(arguments.act()),
         Command::Forward(arguments) => print_result(arguments.act()),
         Command::Host(arguments) => print_result(arguments.act()),
+        Command::Invite(arguments) => print_result(arguments.act(environment)),
     }
 }
 

@@ -206,28 +206,33 @@ impl NetworkFile {
     }
 }
 
-fn entries<'p>(plan: &'p Json, member: &str) -> &'p [Json] {
+pub(super) fn entries<'p>(plan: &'p Json, member: &str) -> &'p [Json] {
     plan.get(member)
         .and_then(Json::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-fn word<'j>(json: &'j Json, path: &str) -> &'j str {
+pub(super) fn word<'j>(json: &'j Json, path: &str) -> &'j str {
     json.pointer(path)
         .and_then(Json::as_str)
         .unwrap_or_default()
+}
+
+/// The line about an object of a plan.
+fn object_line(object: &Json) -> String {
+    let (action, kind, name) = (
+        word(object, "/action"),
+        word(object, "/entity"),
+        shown(word(object, "/name")),
+    );
+    format!("{action} {kind} {name}")
 }
 
 /// The lines of a plan; the last line has its tag.
 fn lines(plan: &Json) -> Vec<String> {
     let mut lines = Vec::new();
     for object in entries(plan, "objects") {
-        let (action, kind, name) = (
-            word(object, "/action"),
-            word(object, "/entity"),
-            shown(word(object, "/name")),
-        );
-        lines.push(format!("{action} {kind} {name}"));
+        lines.push(object_line(object));
         for member in entries(object, "members") {
             let of = |side: &str| member.get(side).map(Json::to_string).unwrap_or_default();
             lines.push(shown(&format!(

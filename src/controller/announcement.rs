@@ -6,7 +6,6 @@
 use std::{
     fs::{self, OpenOptions},
     io::{ErrorKind, IsTerminal, Write},
-    net::IpAddr,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -56,7 +55,7 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
     if config
         .advertised(controller.all_bound())
         .iter()
-        .all(is_here)
+        .all(Address::is_loopback)
     {
         print_line(&format!(
             "advertise: {address} is reachable only from this host. Clients keep the address at which they enroll. Before the first enrollment, set \
@@ -75,14 +74,6 @@ fn certificate_line(controller: &Controller) -> String {
         "; browsers warn of it, and show this fingerprint with its details"
     };
     format!("certificate: SHA-256 {fingerprint}{warning}")
-}
-
-/// Whether an address can be reached from this host only.
-fn is_here(address: &Address) -> bool {
-    let host = address.host();
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Logs who enrolled under an address that tokens no longer name.

@@ -75,6 +75,7 @@ mod posture;
 mod posture_restarts;
 mod power_loss;
 mod preview;
+mod publishing;
 mod put_back;
 mod recorded_tools;
 mod refusal_order;

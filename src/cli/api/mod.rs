@@ -37,6 +37,7 @@ use super::{
 
 use grammar::{Grammar, Operation};
 use names::NameLookup;
+pub(crate) use names::encoded;
 use raw_output::RawOutput;
 use request::{ApiAnswer, ApiRequest};
 use transport::Transport;

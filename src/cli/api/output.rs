@@ -109,7 +109,7 @@ fn name(entry: &Json) -> String {
 }
 
 /// The width of the terminal in characters; `None` for a file.
-fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let columns = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());

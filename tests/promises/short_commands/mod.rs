@@ -26,12 +26,12 @@ use crate::{
 };
 
 /// A directory with a log-in to a controller, and without a data file.
-struct LoggedIn {
+pub struct LoggedIn {
     home: TempDir,
 }
 
 impl LoggedIn {
-    fn to(server: &TestServer) -> Self {
+    pub fn to(server: &TestServer) -> Self {
         let home = TempDir::new().unwrap();
         fs::write(home.path().join("password"), &server.password).unwrap();
         let one = Self { home };
@@ -47,7 +47,7 @@ impl LoggedIn {
         one
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    pub fn run(&self, words: &[&str]) -> Ran {
         Ran::of(
             words.join(" "),
             program(self.home.path())
@@ -59,7 +59,7 @@ impl LoggedIn {
     }
 
     /// Runs a command as a shell reads it.
-    fn typed(&self, line: &str) -> Ran {
+    pub fn typed(&self, line: &str) -> Ran {
         let mut shell =
             crate::command_line::isolated(std::process::Command::new("sh"), self.home.path());
         let directory = Path::new(env!("CARGO_BIN_EXE_overkeep"))

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -92,6 +92,13 @@ impl Address {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether only the host itself can reach it.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self.host.ends_with(".localhost")
+            || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
     /// The same host with another port.
