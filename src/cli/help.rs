@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ),
     ("Endpoint of a network", &["enroll", "forward", "host"]),
     ("Log-in to a controller", &["login", "logout", "context"]),
-    ("Usual tasks", &["invite"]),
+    ("Usual tasks", &["publish", "unpublish", "invite"]),
     (
         "Questions about the network",
         &["explain", "history", "expiring", "online", "sessions"],

@@ -43,6 +43,7 @@ mod network_document;
 mod openziti;
 mod passphrase;
 mod progress;
+mod publishing;
 mod qr;
 mod read_document;
 mod remote_check;
@@ -90,6 +91,8 @@ enum Command {
     Enroll(client::Enroll),
     Forward(client::Forward),
     Host(client::Host),
+    Publish(publishing::Publish),
+    Unpublish(publishing::Unpublish),
     Invite(invite::Invite),
 }
 
@@ -209,6 +212,8 @@ pub fn act<E: Display>(
         Command::Enroll(arguments) => print_result(arguments.act()),
         Command::Forward(arguments) => print_result(arguments.act()),
         Command::Host(arguments) => print_result(arguments.act()),
+        Command::Publish(arguments) => print_result(arguments.act(environment)),
+        Command::Unpublish(arguments) => print_result(arguments.act(environment)),
         Command::Invite(arguments) => print_result(arguments.act(environment)),
     }
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::admin_socket::Outcome;
 
-const PATH: &str = "/overkeep/v1/network";
+pub(super) const PATH: &str = "/overkeep/v1/network";
 /// The maximum length of a file, in bytes.
 const MAX_LENGTH: u64 = 64 << 20;
 
@@ -219,7 +219,7 @@ pub(super) fn word<'j>(json: &'j Json, path: &str) -> &'j str {
 }
 
 /// The line about an object of a plan.
-fn object_line(object: &Json) -> String {
+pub(super) fn object_line(object: &Json) -> String {
     let (action, kind, name) = (
         word(object, "/action"),
         word(object, "/entity"),
