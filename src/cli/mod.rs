@@ -94,6 +94,7 @@ enum Command {
     Publish(publishing::Publish),
     Unpublish(publishing::Unpublish),
     Invite(invite::Invite),
+    Test(client::Test),
 }
 
 /// The whole command line.
@@ -215,6 +216,7 @@ pub fn act<E: Display>(
         Command::Publish(arguments) => print_result(arguments.act(environment)),
         Command::Unpublish(arguments) => print_result(arguments.act(environment)),
         Command::Invite(arguments) => print_result(arguments.act(environment)),
+        Command::Test(arguments) => print_result(arguments.act()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde::Deserialize;
 use wire::{
     frame::{Builder, Frame},
     sdk::{key, kind},
@@ -27,8 +28,43 @@ pub struct Bind<'a> {
     pub terminator: Option<&'a str>,
     /// The cost of the terminator.
     pub cost: u16,
+    pub precedence: Precedence,
     /// A name of this listener, which stays the same through reconnects.
     pub listener: &'a str,
+}
+
+/// Which terminators of a service are preferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precedence {
+    #[default]
+    Default,
+    /// Before all others.
+    Required,
+    /// After all others.
+    Failed,
+}
+
+impl Precedence {
+    /// In messages.
+    fn byte(self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::Required => 1,
+            Self::Failed => 2,
+        }
+    }
+}
+
+/// What a host says about a terminator while it lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) cost: u16,
+    pub(crate) precedence: Precedence,
+    /// How many times the result of a health check was to be announced.
+    pub(crate) events: u64,
+    /// The result that is to be announced.
+    pub(crate) has_passed: bool,
 }
 
 /// A hosted service. It ends when it is dropped; its connections stay.
@@ -69,6 +105,7 @@ impl Binding {
             )
             .optional(key::INSTANCE, bind.terminator)
             .u16(key::COST, bind.cost)
+            .bytes(key::PRECEDENCE, &[bind.precedence.byte()])
             .text(key::LISTENER, bind.listener)
             .flag(key::ROUTER_CONNECTION, true)
             .body(bind.session.as_bytes());
@@ -108,6 +145,31 @@ impl Binding {
 }
 
 impl Binding {
+    /// Tells the router another cost or precedence.
+    ///
+    /// # Errors
+    /// The channel has ended.
+    pub(crate) async fn update(&self, standing: &Standing) -> Result<(), ChannelError> {
+        let update = Builder::new(kind::UPDATE_BIND)
+            .u32(key::CONNECTION, self.registration.id)
+            .u16(key::COST, standing.cost)
+            .bytes(key::PRECEDENCE, &[standing.precedence.byte()])
+            .body(self.session.as_bytes());
+        self.registration.channel().send(update).await
+    }
+
+    /// Announces the result of a health check.
+    ///
+    /// # Errors
+    /// The channel has ended.
+    pub(crate) async fn announce(&self, has_passed: bool) -> Result<(), ChannelError> {
+        let event = Builder::new(kind::HEALTH_EVENT)
+            .u32(key::CONNECTION, self.registration.id)
+            .flag(key::HEALTH_PASSED, has_passed)
+            .body(self.session.as_bytes());
+        self.registration.channel().send(event).await
+    }
+
     /// Who sent a Dial.
     ///
     /// # Errors

@@ -231,6 +231,15 @@ impl Channel {
         }
     }
 
+    /// Asks the router whether it is there.
+    ///
+    /// # Errors
+    /// It does not answer, or the channel has ended.
+    pub(crate) async fn probe(&self) -> Result<(), ChannelError> {
+        let probe = Builder::new(content::LATENCY).empty();
+        self.ask(probe, ANSWER).await.map(drop)
+    }
+
     /// Sends a message and waits for its answer.
     pub(crate) async fn ask(
         &self,

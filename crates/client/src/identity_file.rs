@@ -145,20 +145,56 @@ impl IdentityFile {
         Ok(Zeroizing::new(text))
     }
 
+    /// The identity with a renewed certificate, whose key may be a new one. What the file does not
+    /// hold itself stays where it is.
+    ///
+    /// # Errors
+    /// The key is new, and the present one is in a file of its own.
+    pub(crate) fn with_renewed(
+        &self,
+        certificate: ClientCertificate,
+    ) -> Result<Self, IdentityFileError> {
+        let mut renewed = self.clone();
+        let id = renewed.document.get_mut("id").and_then(Json::as_object_mut);
+        let id = id.ok_or_else(|| IdentityFileError::of("id", "it is missing"))?;
+        let is_same = self
+            .certificate
+            .as_ref()
+            .is_some_and(|own| own.key().public() == certificate.key().public());
+        if !is_same {
+            let key = id.get("key").and_then(Json::as_str).unwrap_or_default();
+            if !is_text(key) {
+                return Err(IdentityFileError::of(
+                    "id.key",
+                    "it names a file, which a new key is not written to",
+                ));
+            }
+            id.insert("key".to_owned(), inline(&certificate.key().to_pem()));
+        }
+        let chain: String = certificate.chain().iter().map(Certificate::pem).collect();
+        id.insert("cert".to_owned(), inline(&chain));
+        renewed.certificate = Some(certificate);
+        Ok(renewed)
+    }
+
     fn set_certificate(&mut self, certificate: Option<ClientCertificate>) {
-        let pem = |text: &str| json!(format!("{PEM}{text}"));
         let mut id = Map::new();
         if let Some(certificate) = &certificate {
             let chain: String = certificate.chain().iter().map(Certificate::pem).collect();
-            id.insert("key".to_owned(), pem(&certificate.key().to_pem()));
-            id.insert("cert".to_owned(), pem(&chain));
+            id.insert("key".to_owned(), inline(&certificate.key().to_pem()));
+            id.insert("cert".to_owned(), inline(&chain));
         }
         if !self.authorities.is_empty() {
-            id.insert("ca".to_owned(), pem(&bundle_pem(&self.authorities)));
+            id.insert("ca".to_owned(), inline(&bundle_pem(&self.authorities)));
         }
         self.document.insert("id".to_owned(), Json::Object(id));
         self.certificate = certificate;
     }
+}
+
+/// Text of PEM, as a member of the document.
+fn inline(text: &str) -> Json {
+    json!(format!("{PEM}{text}"))
 }
 
 /// The key is secret.
@@ -209,6 +245,12 @@ pub(crate) fn address(text: &str) -> Option<String> {
     } else {
         Some(format!("{HTTPS}{rest}"))
     }
+}
+
+/// Whether a member holds its PEM text itself.
+fn is_text(value: &str) -> bool {
+    let value = value.trim();
+    value.starts_with(PEM) || value.starts_with("-----BEGIN ")
 }
 
 /// The PEM text that a member holds or names.

@@ -18,29 +18,34 @@ mod cipher;
 mod connection;
 mod controller;
 mod datagrams;
+mod diagnosis;
 pub mod enrollment;
 mod forward;
 mod frames;
 mod host;
 mod identity_file;
 mod new_identity_file;
+mod posture;
 mod pump;
+mod renewal;
 mod routers;
 mod session;
 mod standard_output;
 
-pub use binding::{Bind, Binding, Dialer};
+pub use binding::{Bind, Binding, Dialer, Precedence};
 pub use channel::{Channel, ChannelError};
 pub use cipher::CipherError;
 pub use connection::{Connection, Dial, DialError, ReceiveError, Receiver, Sender};
 pub use controller::RequestError;
+pub use diagnosis::{StepFinding, diagnose};
 pub use forward::{ForwardError, Forwarding};
-pub use host::{Protocol, Target, host};
+pub use host::{Hosted, Protocol, Target, host};
 pub use identity_file::{IdentityFile, IdentityFileError};
 pub use new_identity_file::NewIdentityFile;
 pub use pump::{PumpError, pump};
+pub use renewal::{adopt, pending};
 pub use routers::RouterError;
-pub use session::{Right, Service, Session, SessionError};
+pub use session::{AskCode, LogInOptions, Offer, Right, Service, Session, SessionError};
 
 #[cfg(test)]
 mod tests;

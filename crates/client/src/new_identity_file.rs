@@ -98,7 +98,7 @@ fn failed(path: &Path, error: io::Error) -> IdentityFileError {
 }
 
 /// Waits until the name of a file is on disk.
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

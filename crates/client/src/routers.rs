@@ -33,11 +33,13 @@ pub enum RouterError {
     None,
     #[error("no edge router can be reached: {0}")]
     Unreachable(String),
+    #[error("every edge router of the service is taken")]
+    AllTaken,
 }
 
 /// The channels of one API session, by the address of the router.
 pub(crate) struct Routers {
-    tls: TlsConnector,
+    tls: Mutex<TlsConnector>,
     open: Mutex<Open>,
     /// Held while channels are opened, so that several callers open one.
     opening: AsyncMutex<()>,
@@ -52,7 +54,7 @@ struct Open {
 
 impl EdgeRouter {
     /// `host:port`.
-    fn address(&self) -> Option<&str> {
+    pub(crate) fn address(&self) -> Option<&str> {
         let url = self
             .supported_protocols
             .get("tls")
@@ -63,13 +65,17 @@ impl EdgeRouter {
 }
 
 impl Routers {
-    pub(crate) fn new(mut tls: ClientConfig) -> Self {
-        tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+    pub(crate) fn new(tls: ClientConfig) -> Self {
         Self {
-            tls: TlsConnector::from(Arc::new(tls)),
+            tls: Mutex::new(connector(tls)),
             open: Mutex::default(),
             opening: AsyncMutex::default(),
         }
+    }
+
+    /// Opens later channels in this way.
+    pub(crate) fn set_tls(&self, tls: ClientConfig) {
+        *self.tls.lock() = connector(tls);
     }
 
     /// Takes no former channel for later connections: the session that they belong to has ended.
@@ -79,7 +85,8 @@ impl Routers {
         open.session += 1;
     }
 
-    /// An open channel to one of these routers; otherwise a new one to the first that answers.
+    /// An open channel to one of these routers; otherwise a new one to the first that answers. Its
+    /// address is before it.
     ///
     /// # Errors
     /// [`RouterError`].
@@ -87,7 +94,7 @@ impl Routers {
         &self,
         routers: &[EdgeRouter],
         token: &str,
-    ) -> Result<Channel, RouterError> {
+    ) -> Result<(String, Channel), RouterError> {
         let addresses: Vec<&str> = routers.iter().filter_map(EdgeRouter::address).collect();
         if addresses.is_empty() {
             return Err(RouterError::None);
@@ -102,7 +109,8 @@ impl Routers {
         let session = self.open.lock().session;
         let mut opening = JoinSet::new();
         for address in addresses {
-            let (tls, address, token) = (self.tls.clone(), address.to_owned(), token.to_owned());
+            let (address, token) = (address.to_owned(), token.to_owned());
+            let tls = self.tls.lock().clone();
             opening.spawn(async move {
                 let opened = open(&tls, &address, &token).await;
                 (address, opened)
@@ -114,9 +122,9 @@ impl Routers {
                 Ok((address, Ok(channel))) => {
                     let mut open = self.open.lock();
                     if open.session == session {
-                        open.channels.insert(address, channel.clone());
+                        open.channels.insert(address.clone(), channel.clone());
                     }
-                    return Ok(channel);
+                    return Ok((address, channel));
                 }
                 Ok((address, Err(error))) => failures.push(format!("{address}: {error}")),
                 Err(error) => failures.push(error.to_string()),
@@ -128,12 +136,19 @@ impl Routers {
 
 impl Routers {
     /// An open channel to one of these addresses.
-    fn find(&self, addresses: &[&str]) -> Option<Channel> {
+    fn find(&self, addresses: &[&str]) -> Option<(String, Channel)> {
         let mut open = self.open.lock();
         open.channels.retain(|_, channel| !channel.has_ended());
-        let found = addresses.iter().find_map(|one| open.channels.get(*one));
-        found.cloned()
+        addresses.iter().find_map(|one| {
+            let channel = open.channels.get(*one)?;
+            Some(((*one).to_owned(), channel.clone()))
+        })
     }
+}
+
+fn connector(mut tls: ClientConfig) -> TlsConnector {
+    tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+    TlsConnector::from(Arc::new(tls))
 }
 
 /// Opens a channel to a router.

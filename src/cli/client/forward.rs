@@ -127,8 +127,11 @@ impl Forward {
         let mut tasks = JoinSet::new();
         for (name, listen) in wanted {
             let found = find(sessions, &name, Right::Dial).await;
-            let (session, service) = found.map_err(CommandError::of)?;
-            let forwarding = Forwarding::new(session, service, self.identity.clone());
+            let (place, service) = found.map_err(CommandError::of)?;
+            let Some(session) = sessions.get(place) else {
+                continue;
+            };
+            let forwarding = Forwarding::new(session.clone(), service, self.identity.clone());
             let failed = |address: &str, error| CommandError::of(format!("{address}: {error}"));
             match listen {
                 Listen::StandardStreams => {

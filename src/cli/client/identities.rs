@@ -7,9 +7,13 @@ use std::{
 };
 
 use clap::Args;
-use client::{IdentityFile, Right, Service, Session, SessionError};
+use client::{
+    IdentityFile, IdentityFileError, LogInOptions, RequestError, Right, Service, Session,
+    SessionError, adopt, pending,
+};
 use tokio::{task::JoinSet, time::timeout};
 
+use super::code::ask_code;
 use crate::cli::{config_directory::config_directory, failure::CommandError};
 
 /// How long the end of a command waits for controllers.
@@ -24,27 +28,25 @@ pub(super) struct IdentityFlags {
     /// overkeep/identities in XDG_CONFIG_HOME or ~/.config, else in /etc/overkeep/identities]
     #[arg(short, long = "identity-file", value_name = "FILE")]
     identity_files: Vec<PathBuf>,
+    /// A command of the shell that prints the code of a second factor [default: ask at the
+    /// terminal]
+    #[arg(long, value_name = "COMMAND")]
+    code_command: Option<String>,
 }
 
 impl IdentityFlags {
-    /// Logs in with each identity. One that cannot is left out if another can.
+    /// Logs in with each identity. One whose file cannot be read, or that cannot log in, is left
+    /// out if another can.
     ///
     /// # Errors
-    /// There is no identity, a file cannot be read, or nobody can log in.
+    /// There is no identity, or nobody can log in.
     pub(super) async fn log_in(&self) -> Result<Vec<Session>, CommandError> {
         let mut sessions = Vec::new();
         let mut failure = None;
         for path in self.files()? {
-            let shown = path.display();
-            let of = |error: &dyn std::fmt::Display| CommandError::of(format!("{shown}: {error}"));
-            let identity = IdentityFile::read(&path).map_err(|error| match error {
-                // It names its file itself.
-                error @ client::IdentityFileError::File { .. } => CommandError::of(error),
-                error => of(&error),
-            })?;
-            match Session::log_in(&identity).await {
+            match self.log_in_from(&path).await {
                 Ok(session) => sessions.push(session),
-                Err(error) => failure = Some(of(&error)),
+                Err(error) => failure = Some(error),
             }
         }
         match failure {
@@ -55,6 +57,51 @@ impl IdentityFlags {
             }
             None => Ok(sessions),
         }
+    }
+
+    /// The only identity, and how it logs in.
+    ///
+    /// # Errors
+    /// There is none or more than one, or its file cannot be read.
+    pub(super) fn only(&self) -> Result<(IdentityFile, LogInOptions), CommandError> {
+        let files = self.files()?;
+        let [path] = files.as_slice() else {
+            return Err(CommandError::of("name the file of one identity with -i"));
+        };
+        Ok((identity_in(path)?, self.options(path)))
+    }
+
+    fn options(&self, path: &Path) -> LogInOptions {
+        LogInOptions {
+            file: Some(path.to_owned()),
+            ask_code: Some(ask_code(self.code_command.clone())),
+        }
+    }
+
+    /// Logs in with the identity in a file. If a renewal of its certificate was cut off, the
+    /// controller says which one counts.
+    ///
+    /// # Errors
+    /// A file cannot be read or replaced, or the identity cannot log in.
+    async fn log_in_from(&self, path: &Path) -> Result<Session, CommandError> {
+        let of_log_in =
+            |error: SessionError| CommandError::of(format!("{}: {error}", path.display()));
+        let options = self.options(path);
+        let renewed = pending(path);
+        if renewed.is_file() {
+            let identity = identity_in(&renewed)?;
+            match Session::log_in_with(&identity, options.clone()).await {
+                Ok(session) => {
+                    adopt(path).map_err(CommandError::of)?;
+                    return Ok(session);
+                }
+                // The controller does not know it: the former one still counts.
+                Err(SessionError::Request(RequestError::Refused { status: 401, .. })) => {}
+                Err(error) => return Err(of_log_in(error)),
+            }
+        }
+        let session = Session::log_in_with(&identity_in(path)?, options).await;
+        session.map_err(of_log_in)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, CommandError> {
@@ -82,7 +129,15 @@ impl IdentityFlags {
     }
 }
 
-/// The first session whose identity has a right on a service, and the service.
+fn identity_in(path: &Path) -> Result<IdentityFile, CommandError> {
+    IdentityFile::read(path).map_err(|error| match error {
+        // It names its file itself.
+        error @ IdentityFileError::File { .. } => CommandError::of(error),
+        error => CommandError::of(format!("{}: {error}", path.display())),
+    })
+}
+
+/// The place of the first session whose identity has a right on a service, and the service.
 ///
 /// # Errors
 /// Nobody sees it, or a controller does not answer.
@@ -90,13 +145,13 @@ pub(super) async fn find(
     sessions: &[Session],
     name: &str,
     right: Right,
-) -> Result<(Session, Service), SessionError> {
+) -> Result<(usize, Service), SessionError> {
     let (mut failure, mut seen) = (SessionError::NoService(name.to_owned()), None);
-    for session in sessions {
+    for (place, session) in sessions.iter().enumerate() {
         match session.service(name).await {
-            Ok(service) if service.grants(right) => return Ok((session.clone(), service)),
+            Ok(service) if service.grants(right) => return Ok((place, service)),
             // The answer to a dial or a binding says more.
-            Ok(service) => seen = Some((session.clone(), service)),
+            Ok(service) => seen = Some((place, service)),
             Err(SessionError::NoService(_)) => {}
             Err(error) => failure = error,
         }

@@ -1,10 +1,12 @@
-//! The commands of an endpoint of the network: `enroll`, `forward` and `host`. They need no
+//! The commands of an endpoint of the network: `enroll`, `forward`, `host` and `test`. They need no
 //! controller on this machine.
 
+mod code;
 mod enroll;
 mod forward;
 mod host;
 mod identities;
+mod test;
 
 use model::config::{Format, Log};
 use tokio::runtime::{Builder, Runtime};
@@ -12,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 pub(crate) use enroll::Enroll;
 pub(crate) use forward::Forward;
 pub(crate) use host::Host;
+pub(crate) use test::Test;
 
 use super::failure::CommandError;
 use crate::logging;

@@ -8,7 +8,7 @@ use std::{
 
 use crate::router::scene::{run, runtime};
 
-use super::{Network, enrolled, token, written};
+use super::{Network, bind, enrolled, token, written};
 use crate::harness::{TestServer, fresh};
 use serde_json::json;
 
@@ -139,7 +139,7 @@ fn the_end_of_what_the_host_sends_reaches_who_reads() {
     let service = network.service.clone();
     let mut binding = run(async {
         let (session, described) = network.session(&network.host).await;
-        session.bind(&described, "a listener").await.unwrap()
+        bind(&session, &described).await.unwrap()
     });
     let hosting = runtime().spawn(async move {
         let connection = binding.next().await.unwrap().accept().await.unwrap();

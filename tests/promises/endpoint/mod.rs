@@ -3,11 +3,16 @@
 
 mod commands;
 mod enrollment;
+mod hosting;
+mod sessions;
 mod traffic;
 
+use std::{collections::HashSet, time::Duration};
+
 use client::{
-    IdentityFile, NewIdentityFile, Service, Session,
+    Binding, Hosted, IdentityFile, NewIdentityFile, Offer, Service, Session, SessionError, Target,
     enrollment::{Credential, EnrollmentToken, enroll},
+    host,
 };
 use pki::KeyKind;
 use serde_json::json;
@@ -92,4 +97,20 @@ impl Network {
         let service = session.service(&self.service).await.unwrap();
         (session, service)
     }
+}
+
+/// How often hosts ask for changes in these tests.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Hosts a service at a router.
+async fn bind(session: &Session, service: &Service) -> Result<Binding, SessionError> {
+    let offer = Offer::new("a listener".to_owned());
+    let bound = session.bind(service, &offer, &HashSet::new()).await;
+    bound.map(|(binding, _)| binding)
+}
+
+/// Hosts a service with a local server, until the test ends.
+fn lead(session: Session, service: &Service, target: Target) {
+    let hosted = Hosted::Targets(vec![(service.name.clone(), target)]);
+    tokio::spawn(host(session, hosted, POLL));
 }

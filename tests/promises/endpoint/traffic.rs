@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use client::{
-    Binding, Connection, DialError, Forwarding, ReceiveError, SessionError, Target, host,
-};
+use client::{Binding, Connection, DialError, Forwarding, ReceiveError, SessionError, Target};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, UdpSocket},
     time::timeout,
 };
 
-use super::Network;
+use super::{Network, bind, lead};
 use crate::router::scene::run;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that sends back what it receives, until the client has finished.
-async fn echo() -> String {
+pub(super) async fn echo() -> String {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = server.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -36,7 +34,7 @@ async fn echo() -> String {
 async fn port(network: &Network) -> std::net::SocketAddr {
     let (session, service) = network.session(&network.host).await;
     let target: Target = echo().await.parse().unwrap();
-    tokio::spawn(host(session, service.name, target));
+    lead(session, &service, target);
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = port.local_addr().unwrap();
     let forwarding = forwarding(network).await;
@@ -124,7 +122,7 @@ fn datagrams_keep_their_borders() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let target = format!("udp:{}", server.local_addr().unwrap());
         let (session, service) = network.session(&network.host).await;
-        tokio::spawn(host(session, service.name, target.parse().unwrap()));
+        lead(session, &service, target.parse().unwrap());
         tokio::spawn(async move {
             let mut buffer = vec![0; 70_000];
             while let Ok((length, from)) = server.recv_from(&mut buffer).await {
@@ -165,14 +163,14 @@ fn dialers_learn_why_they_are_refused() {
             nobody.to_string().contains("has no terminators"),
             "{nobody}"
         );
-        let refused = session.bind(&service, "a listener").await.err().unwrap();
+        let refused = bind(&session, &service).await.err().unwrap();
         assert!(matches!(refused, SessionError::NoRight { .. }), "{refused}");
         // Nothing listens at the target.
         let (hosting, hosted) = network.session(&network.host).await;
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let target = taken.local_addr().unwrap().to_string();
         drop(taken);
-        tokio::spawn(host(hosting, hosted.name, target.parse().unwrap()));
+        lead(hosting, &hosted, target.parse().unwrap());
         let told = async {
             loop {
                 let refused = session.dial(&service, None, None).await.err().unwrap();
@@ -191,7 +189,7 @@ fn a_lost_session_ends_connections_and_is_made_anew() {
     let network = Network::new(true);
     run(async {
         let (hosting, service) = network.session(&network.host).await;
-        let mut binding: Binding = hosting.bind(&service, "a listener").await.unwrap();
+        let mut binding: Binding = bind(&hosting, &service).await.unwrap();
         let (session, dialed) = network.session(&network.dialer).await;
         let connecting = async { session.dial(&dialed, None, None).await.unwrap() };
         let accepting = async { binding.next().await.unwrap().accept().await.unwrap() };
@@ -234,7 +232,7 @@ fn hosts_reject_with_their_own_words() {
     let network = Network::new(false);
     run(async {
         let (hosting, service) = network.session(&network.host).await;
-        let mut binding = hosting.bind(&service, "a listener").await.unwrap();
+        let mut binding = bind(&hosting, &service).await.unwrap();
         let (session, dialed) = network.session(&network.dialer).await;
         let connecting = async { session.dial(&dialed, None, Some(b"hello")).await.err() };
         let rejecting = async {

@@ -1,0 +1,225 @@
+//! What this machine reports for posture checks: its operating system, its addresses, and processes
+//! that run.
+
+use std::{collections::BTreeSet, fs, io, path::Path};
+
+use ring::digest::{Context, SHA512};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::controller::or_default;
+
+/// The most checks, and processes of one check, that are answered.
+const CHECKS: usize = 256;
+/// The most bytes of a program's file that are read.
+const FILE: u64 = 4 << 30;
+
+/// The checks of one policy.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PosturePolicy {
+    #[serde(default, deserialize_with = "or_default")]
+    posture_queries: Vec<PostureQuery>,
+}
+
+/// What a check wants to know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PostureQuery {
+    id: String,
+    query_type: String,
+    #[serde(default)]
+    process: Option<Process>,
+    #[serde(default, deserialize_with = "or_default")]
+    processes: Vec<Process>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Process {
+    path: String,
+}
+
+/// The checks of a service, each once.
+pub(crate) fn queries(policies: &[PosturePolicy]) -> BTreeSet<PostureQuery> {
+    let all = policies.iter().flat_map(|policy| &policy.posture_queries);
+    all.take(CHECKS).cloned().collect()
+}
+
+/// The answers of this machine. A check that only people or other systems can answer gets none.
+/// Blocks.
+pub(crate) fn answers(queries: &BTreeSet<PostureQuery>) -> Vec<Json> {
+    queries.iter().flat_map(PostureQuery::answers).collect()
+}
+
+impl PostureQuery {
+    fn answers(&self) -> Vec<Json> {
+        let (id, kind) = (&self.id, &self.query_type);
+        match kind.as_str() {
+            "OS" => {
+                let name = rustix::system::uname();
+                let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+                vec![json!({
+                    "id": id,
+                    "typeId": kind,
+                    "type": text(name.sysname()),
+                    "version": version(&text(name.release())),
+                    "build": "",
+                })]
+            }
+            "MAC" => vec![json!({ "id": id, "typeId": kind, "macAddresses": mac_addresses() })],
+            "DOMAIN" => vec![json!({ "id": id, "typeId": kind, "domain": domain() })],
+            "PROCESS" | "PROCESS_MULTI" => {
+                let all = self.process.iter().chain(&self.processes);
+                all.take(CHECKS).map(|one| one.answer(id)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Process {
+    fn answer(&self, id: &str) -> Json {
+        let is_running = is_running(Path::new(&self.path));
+        // Only what runs is read: the controller chooses the path.
+        let hash = if is_running {
+            sha512(Path::new(&self.path)).unwrap_or_default()
+        } else {
+            String::new()
+        };
+        json!({
+            "id": id,
+            "typeId": "PROCESS",
+            "path": self.path,
+            "isRunning": is_running,
+            "hash": hash,
+            "signerFingerprints": [],
+        })
+    }
+}
+
+/// The three numbers at the begin of a kernel's release.
+fn version(release: &str) -> String {
+    let numbers = release.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let numbers = numbers.into_iter().next().unwrap_or_default();
+    let mut parts: Vec<&str> = numbers.split('.').filter(|part| !part.is_empty()).collect();
+    parts.resize(3, "0");
+    parts.join(".")
+}
+
+/// The addresses of the network interfaces.
+fn mac_addresses() -> Vec<String> {
+    let Ok(interfaces) = fs::read_dir("/sys/class/net") else {
+        return Vec::new();
+    };
+    let address = |entry: io::Result<fs::DirEntry>| {
+        let text = fs::read_to_string(entry.ok()?.path().join("address")).ok()?;
+        let digits: String = text.trim().chars().filter(|one| *one != ':').collect();
+        let is_one = !digits.is_empty() && digits.chars().any(|digit| digit != '0');
+        is_one.then(|| digits.to_ascii_lowercase())
+    };
+    let all: BTreeSet<String> = interfaces.filter_map(address).take(CHECKS).collect();
+    all.into_iter().collect()
+}
+
+/// The domain of this machine, if it has one: that of the kernel, or that of its name.
+fn domain() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let domain = read("/proc/sys/kernel/domainname");
+    match domain.trim() {
+        "" | "(none)" => {
+            let host = read("/proc/sys/kernel/hostname");
+            let domain = host.trim().split_once('.').map(|(_, domain)| domain);
+            domain.unwrap_or_default().to_owned()
+        }
+        domain => domain.to_owned(),
+    }
+}
+
+/// Whether a process runs the program in this file. Those of other users are seen by root only.
+fn is_running(program: &Path) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return false;
+    };
+    processes.flatten().any(|process| {
+        let name = process.file_name();
+        let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        is_process && fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == program)
+    })
+}
+
+/// The digest of a file, in hexadecimal digits.
+fn sha512(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+    let mut file = fs::File::open(path)?;
+    if file.metadata()?.len() > FILE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut digest = Context::new(&SHA512);
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            length => digest.update(buffer.get(..length).unwrap_or_default()),
+        }
+    }
+    let digest = digest.finish();
+    Ok(digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(kind: &str, more: Json) -> Vec<Json> {
+        let mut query = more;
+        query["id"] = "check".into();
+        query["queryType"] = kind.into();
+        let policies = json!([{ "policyId": "p", "postureQueries": [query] }, {}]);
+        let policies: Vec<PosturePolicy> = serde_json::from_value(policies).unwrap();
+        answers(&queries(&policies))
+    }
+
+    #[test]
+    fn versions_have_three_numbers() {
+        for (release, expected) in [
+            ("6.1.0-18-amd64", "6.1.0"),
+            ("5.15.153.1-microsoft", "5.15.153"),
+            ("6.9", "6.9.0"),
+            ("", "0.0.0"),
+        ] {
+            assert_eq!(version(release), expected);
+        }
+    }
+
+    #[test]
+    fn this_machine_answers() {
+        let system = query("OS", json!({ "process": null, "processes": null }));
+        assert_eq!(system[0]["type"], "Linux");
+        assert_eq!(system[0]["version"].as_str().unwrap().split('.').count(), 3);
+        assert!(query("MAC", json!({}))[0]["macAddresses"].is_array());
+        assert!(query("DOMAIN", json!({}))[0]["domain"].is_string());
+        assert!(query("MFA", json!({})).is_empty());
+        assert!(query("SOMETHING", json!({})).is_empty());
+    }
+
+    #[test]
+    fn running_programs_are_seen_with_their_digest() {
+        let own = std::env::current_exe().unwrap();
+        let paths = json!([{ "path": own.to_str().unwrap() }, { "path": "/etc/hostname" }]);
+        let both = query("PROCESS_MULTI", json!({ "processes": paths }));
+        assert_eq!(both[0]["isRunning"], true);
+        assert_eq!(both[0]["hash"].as_str().unwrap().len(), 128);
+        // It exists, and is not read.
+        assert_eq!(
+            (&both[1]["isRunning"], &both[1]["hash"]),
+            (&json!(false), &json!(""))
+        );
+        let one = query("PROCESS", json!({ "process": { "path": "/nowhere" } }));
+        assert_eq!(one[0]["typeId"], "PROCESS");
+        assert_eq!(one[0]["isRunning"], false);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a session keeps: the certificate of its identity, a second factor, and posture.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use client::{IdentityFile, LogInOptions, Session, SessionError, pending};
+use serde_json::json;
+
+use super::{Network, enrolled, written};
+use crate::{
+    harness::{TestServer, fresh},
+    router::scene::run,
+};
+
+/// The fingerprint of the certificate in the file of an identity.
+fn fingerprint(path: &std::path::Path) -> String {
+    let identity = IdentityFile::read(path).unwrap();
+    identity
+        .certificate()
+        .unwrap()
+        .leaf()
+        .unwrap()
+        .fingerprint()
+}
+
+#[test]
+fn certificates_are_renewed_when_that_is_asked_for() {
+    let server = TestServer::start();
+    let (id, identity) = enrolled(&server, "alice");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("alice.json");
+    written(&identity, &path);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let options = LogInOptions {
+        file: Some(path.clone()),
+        ask_code: None,
+    };
+    let log_in = |identity: IdentityFile| {
+        let options = options.clone();
+        run(async move { Session::log_in_with(&identity, options).await })
+    };
+    let session = log_in(identity.clone()).unwrap();
+    let refresh = || run(async { session.refresh().await.unwrap() });
+    let first = fingerprint(&path);
+    refresh();
+    assert_eq!(fingerprint(&path), first, "nothing is due");
+    let authenticators = server
+        .admin
+        .list("/authenticators", &format!("identity=\"{id}\""), "");
+    let authenticator = authenticators.expect(200).each("id")[0].to_owned();
+    let ask = |roll: bool| {
+        let path = format!("/authenticators/{authenticator}/request-extend");
+        let body = json!({ "rollKeys": roll });
+        server.admin.post(&path, body).expect(200);
+    };
+    let key = |path: &std::path::Path| {
+        let identity = IdentityFile::read(path).unwrap();
+        identity.certificate().unwrap().key().public()
+    };
+    let first_key = key(&path);
+    ask(false);
+    refresh();
+    let second = fingerprint(&path);
+    assert_ne!(second, first);
+    assert!(key(&path) == first_key);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(!pending(&path).exists());
+    // The former certificate does not count any more, the session does, and the new one logs in.
+    assert!(log_in(identity).is_err());
+    refresh();
+    assert_eq!(fingerprint(&path), second);
+    ask(true);
+    refresh();
+    assert_ne!(fingerprint(&path), second);
+    assert!(key(&path) != first_key);
+    log_in(IdentityFile::read(&path).unwrap()).unwrap();
+}
+
+#[test]
+fn codes_are_asked_for_once_a_log_in() {
+    let server = TestServer::start();
+    let (id, identity) = enrolled(&server, "alice");
+    let policy = json!({
+        "name": fresh("policy"),
+        "primary": {
+            "cert": { "allowed": true, "allowExpiredCerts": false },
+            "updb": {
+                "allowed": true, "lockoutDurationMinutes": 0, "maxAttempts": 0,
+                "minPasswordLength": 5, "requireMixedCase": false, "requireNumberChar": false,
+                "requireSpecialChar": false,
+            },
+            "extJwt": { "allowed": false, "allowedSigners": [] },
+        },
+        "secondary": { "requireTotp": true },
+    });
+    let policy = server.admin.post("/auth-policies", policy).expect(201).id();
+    let body = json!({ "authPolicyId": policy });
+    server
+        .admin
+        .patch(&format!("/identities/{id}"), body)
+        .expect(200);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let log_in = |code: Option<&'static str>| {
+        let (asked, identity) = (Arc::clone(&asked), identity.clone());
+        let ask_code = code.map(|code| -> client::AskCode {
+            Arc::new(move || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                Ok(code.to_owned())
+            })
+        });
+        let options = LogInOptions {
+            file: None,
+            ask_code,
+        };
+        run(async move { Session::log_in_with(&identity, options).await.err() })
+    };
+    assert!(matches!(log_in(None), Some(SessionError::SecondFactor(_))));
+    assert!(matches!(
+        log_in(Some("000000")),
+        Some(SessionError::SecondFactor(_))
+    ));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn posture_is_reported_before_a_service_is_used() {
+    let network = Network::new(true);
+    let admin = &network.server.admin;
+    let role = fresh("checked");
+    let check = json!({
+        "name": fresh("check"), "typeId": "OS", "roleAttributes": [role],
+        "operatingSystems": [{ "type": "Linux", "versions": [">=1.0.0"] }],
+    });
+    admin.post("/posture-checks", check).expect(201);
+    let filter = "type=1 or type=2";
+    for policy in admin
+        .list("/service-policies", filter, "")
+        .expect(200)
+        .each("id")
+    {
+        let body = json!({ "postureCheckRoles": [format!("#{role}")] });
+        admin
+            .patch(&format!("/service-policies/{policy}"), body)
+            .expect(200);
+    }
+    run(async {
+        let (hosting, service) = network.session(&network.host).await;
+        let mut binding = super::bind(&hosting, &service).await.unwrap();
+        let (session, dialed) = network.session(&network.dialer).await;
+        let connecting = async { session.dial(&dialed, None, None).await.unwrap() };
+        let accepting = async { binding.next().await.unwrap().accept().await.unwrap() };
+        let (_one, _other) = tokio::join!(connecting, accepting);
+    });
+}
