@@ -95,6 +95,7 @@ enum Command {
     Unpublish(publishing::Unpublish),
     Invite(invite::Invite),
     Test(client::Test),
+    Status(client::Status),
 }
 
 /// The whole command line.
@@ -217,6 +218,7 @@ pub fn act<E: Display>(
         Command::Unpublish(arguments) => print_result(arguments.act(environment)),
         Command::Invite(arguments) => print_result(arguments.act(environment)),
         Command::Test(arguments) => print_result(arguments.act()),
+        Command::Status(arguments) => print_result(arguments.act()),
     }
 }
 

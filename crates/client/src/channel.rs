@@ -164,6 +164,11 @@ impl Channel {
         self.0.ended.borrow().is_some()
     }
 
+    /// Connections and bindings that use the channel.
+    pub(crate) fn uses(&self) -> usize {
+        self.0.table.lock().inboxes.len()
+    }
+
     /// Waits for the end of the channel. Returns its reason.
     pub async fn end(&self) -> Arc<str> {
         let mut ended = self.0.ended.subscribe();

@@ -81,6 +81,12 @@ impl Controller {
         })
     }
 
+    /// The address of the one that answered last.
+    pub(crate) fn present(&self) -> String {
+        let place = self.present.load(Ordering::Relaxed);
+        self.addresses.get(place).cloned().unwrap_or_default()
+    }
+
     /// Sends a request to the first controller that answers, and returns the `data` of the answer.
     /// `path` is below the client interface. A session is named by its token.
     ///

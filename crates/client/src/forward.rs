@@ -14,6 +14,7 @@ use crate::{
     datagrams::{DATAGRAM, Sink, Source, carry},
     pump,
     standard_output::StandardOutput,
+    status::{ServiceRole, ServiceStatus},
 };
 
 /// The most connections of one port at a time.
@@ -84,6 +85,25 @@ impl Forwarding {
         }
     }
 
+    /// Shows the port in the status of the session for as long as it has a number of connections.
+    fn describe(
+        &self,
+        port: io::Result<SocketAddr>,
+        connections: impl Fn() -> Option<usize> + Send + Sync + 'static,
+    ) {
+        let service = Arc::clone(&self.service);
+        let at: Vec<String> = port.iter().map(ToString::to_string).collect();
+        self.session.describe(Box::new(move || {
+            Some(ServiceStatus {
+                service: service.lock().name.clone(),
+                role: ServiceRole::Forwarded,
+                at: at.clone(),
+                connections: connections()?,
+                has_failed: false,
+            })
+        }));
+    }
+
     /// Leads standard input and output to the service, until both directions have ended.
     ///
     /// # Errors
@@ -96,6 +116,11 @@ impl Forwarding {
     /// Leads each connection to this port to the service, until the task is dropped.
     pub async fn serve_connections(self, port: TcpListener) {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
+        let weak = Arc::downgrade(&free);
+        self.describe(port.local_addr(), move || {
+            let free = weak.upgrade()?.available_permits();
+            Some(CONNECTIONS.saturating_sub(free))
+        });
         loop {
             let Ok(one) = Arc::clone(&free).acquire_owned().await else {
                 return;
@@ -148,6 +173,10 @@ impl Forwarding {
         let port = Arc::new(port);
         let flows: Arc<Mutex<HashMap<SocketAddr, mpsc::Sender<Waiting>>>> = Arc::default();
         let room = Arc::new(Semaphore::new(WAITING_BYTES));
+        let weak = Arc::downgrade(&flows);
+        self.describe(port.local_addr(), move || {
+            Some(weak.upgrade()?.lock().len())
+        });
         let mut buffer = vec![0; DATAGRAM];
         let mut has_warned = false;
         loop {

@@ -24,6 +24,7 @@ mod forward;
 mod frames;
 mod host;
 mod identity_file;
+mod jitter;
 mod new_identity_file;
 mod posture;
 mod pump;
@@ -31,6 +32,7 @@ mod renewal;
 mod routers;
 mod session;
 mod standard_output;
+mod status;
 
 pub use binding::{Bind, Binding, Dialer, Precedence};
 pub use channel::{Channel, ChannelError};
@@ -41,11 +43,13 @@ pub use diagnosis::{StepFinding, diagnose};
 pub use forward::{ForwardError, Forwarding};
 pub use host::{Hosted, Protocol, Target, host};
 pub use identity_file::{IdentityFile, IdentityFileError};
+pub use jitter::jittered;
 pub use new_identity_file::NewIdentityFile;
 pub use pump::{PumpError, pump};
 pub use renewal::{adopt, pending};
 pub use routers::RouterError;
 pub use session::{AskCode, LogInOptions, Offer, Right, Service, Session, SessionError};
+pub use status::{RouterStatus, ServiceRole, ServiceStatus, SessionStatus};
 
 #[cfg(test)]
 mod tests;

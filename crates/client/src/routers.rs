@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::{net::TcpStream, sync::Mutex as AsyncMutex, task::JoinSet, time::timeout};
 use tokio_rustls::TlsConnector;
 
-use crate::{Channel, ChannelError, controller::or_default};
+use crate::{Channel, ChannelError, controller::or_default, status::RouterStatus};
 
 /// How long it may take until a channel to a router is open.
 const MOST: Duration = Duration::from_secs(15);
@@ -135,6 +135,22 @@ impl Routers {
 }
 
 impl Routers {
+    /// The open channels.
+    pub(crate) fn status(&self) -> Vec<RouterStatus> {
+        let open = self.open.lock();
+        let mut all: Vec<_> = open
+            .channels
+            .iter()
+            .filter(|(_, channel)| !channel.has_ended())
+            .map(|(address, channel)| RouterStatus {
+                address: address.clone(),
+                uses: channel.uses(),
+            })
+            .collect();
+        all.sort_by(|one, other| one.address.cmp(&other.address));
+        all
+    }
+
     /// An open channel to one of these addresses.
     fn find(&self, addresses: &[&str]) -> Option<(String, Channel)> {
         let mut open = self.open.lock();

@@ -22,6 +22,7 @@ use crate::{
     posture::{self, PosturePolicy, PostureQuery},
     renewal,
     routers::{EdgeRouter, RouterError, Routers},
+    status::{Describe, SessionStatus},
 };
 
 /// How long a host may take until it accepts.
@@ -170,6 +171,8 @@ struct Inner {
     /// The sessions for services, by the right and the id of the service.
     service_sessions: Mutex<HashMap<(Right, String), Arc<ServiceSession>>>,
     posture: Mutex<Posture>,
+    /// What this session is used for.
+    services: Mutex<Vec<Describe>>,
     /// Until when no renewal of the certificate is tried, after one that failed.
     renewal_pause: Mutex<Option<Instant>>,
 }
@@ -253,15 +256,46 @@ impl Session {
             logging_in: AsyncMutex::default(),
             service_sessions: Mutex::default(),
             posture: Mutex::default(),
+            services: Mutex::default(),
             renewal_pause: Mutex::default(),
         }));
         session.renew("").await?;
         Ok(session)
     }
 
+    /// Whether both are the same session.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The name of the identity.
     pub fn identity(&self) -> String {
         self.0.login.lock().identity.name.clone()
+    }
+
+    /// Adds a service to the status of the session, until its description ends.
+    pub(crate) fn describe(&self, service: Describe) {
+        self.0.services.lock().push(service);
+    }
+
+    /// What the session is used for now.
+    pub fn status(&self) -> SessionStatus {
+        let mut services = Vec::new();
+        self.0.services.lock().retain(|describe| {
+            let described = describe();
+            let is_there = described.is_some();
+            services.extend(described);
+            is_there
+        });
+        let identity = self.0.identity.lock();
+        let leaf = identity.certificate().and_then(|own| own.leaf());
+        SessionStatus {
+            identity: self.identity(),
+            controller: self.controller().present(),
+            certificate_end: leaf.map(pki::Certificate::not_after),
+            routers: self.0.routers.status(),
+            services,
+        }
     }
 
     fn token(&self) -> String {

@@ -10,8 +10,12 @@ use tokio::{
 };
 
 use super::{
-    identities::{IdentityFlags, find, log_out},
-    runtime, start_log, stopped,
+    identities::{IdentityFlags, find},
+    runtime,
+    sessions::Sessions,
+    start_log,
+    status::answer_status,
+    stopped,
 };
 use crate::{
     admin_socket::Outcome,
@@ -110,11 +114,13 @@ impl Forward {
         for session in sessions.clone() {
             kept.spawn(async move { session.keep_alive().await });
         }
+        let all = Sessions::from(sessions.clone());
         let ended = tokio::select! {
             stopped = stopped() => stopped,
             served = self.serve_all(&sessions, wanted) => served,
+            () = answer_status("forward", all.clone()) => Ok(()),
         };
-        log_out(&sessions).await;
+        all.log_out().await;
         ended
     }
 

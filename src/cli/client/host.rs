@@ -1,19 +1,33 @@
 //! `overkeep host`: local servers as services of the network.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
-use client::{Hosted, Right, Session, Target, host};
-use tokio::task::JoinSet;
+use client::{Hosted, Right, Session, Target, host, jittered};
+use tokio::{
+    runtime::Handle,
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+    time::sleep,
+};
+use zeroize::Zeroizing;
 
 use super::{
-    identities::{IdentityFlags, find, log_out},
-    runtime, start_log, stopped,
+    identities::{IdentityFlags, find},
+    runtime,
+    sessions::Sessions,
+    start_log,
+    status::answer_status,
+    stopped,
 };
 use crate::{
     admin_socket::Outcome,
     cli::failure::{CommandError, CommandResult},
 };
+
+/// The first pause before an identity logs in again; it doubles up to the last one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Host services of the network: their connections lead to servers that this machine reaches.
 /// Without a service, everything is hosted that the identities may host and whose configs (host.v1
@@ -59,34 +73,50 @@ impl Host {
         done.map(|()| Outcome::Done(Vec::new()))
     }
 
-    async fn serve(&self, wanted: Vec<(String, Target)>) -> Result<(), CommandError> {
-        let sessions = self.identities.log_in().await?;
-        let hosted = hosted(&sessions, wanted).await?;
-        let poll = Duration::from_secs(self.poll.unsigned_abs());
-        let mut tasks = JoinSet::new();
-        for (session, hosted) in sessions.iter().zip(hosted) {
-            if let Some(hosted) = hosted {
-                tasks.spawn(host(session.clone(), hosted, poll));
+    async fn serve(self, wanted: Vec<(String, Target)>) -> Result<(), CommandError> {
+        let (poll, sessions) = (
+            Duration::from_secs(self.poll.unsigned_abs()),
+            Sessions::default(),
+        );
+        let hosting = async {
+            if wanted.is_empty() {
+                let hosts = Hosts::new(self.identities, poll, sessions.clone());
+                hosts.keep().await
+            } else {
+                let all = self.identities.log_in().await?;
+                let hosted = targets(&all, wanted).await?;
+                let mut tasks = JoinSet::new();
+                for (session, hosted) in all.iter().zip(hosted) {
+                    sessions.add(session.clone());
+                    tasks.spawn(keep_hosting(session.clone(), hosted, poll));
+                }
+                tasks.join_all().await;
+                Ok(())
             }
-            let session = session.clone();
-            tasks.spawn(async move { session.keep_alive().await });
-        }
-        let ended = stopped().await;
-        drop(tasks);
-        log_out(&sessions).await;
+        };
+        let ended = tokio::select! {
+            stopped = stopped() => stopped,
+            hosted = hosting => hosted,
+            () = answer_status("host", sessions.clone()) => Ok(()),
+        };
+        sessions.log_out().await;
         ended
     }
 }
 
-/// What each session hosts, in their order. A service that is named belongs to the first identity
-/// that may host it.
-async fn hosted(
+async fn keep_hosting(session: Session, hosted: Hosted, poll: Duration) {
+    tokio::join!(host(session.clone(), hosted, poll), session.keep_alive());
+}
+
+/// What each session hosts, in their order. A service belongs to the first identity that may host
+/// it.
+///
+/// # Errors
+/// No identity sees a service, or a controller does not answer.
+async fn targets(
     sessions: &[Session],
     wanted: Vec<(String, Target)>,
-) -> Result<Vec<Option<Hosted>>, CommandError> {
-    if wanted.is_empty() {
-        return Ok(vec![Some(Hosted::Configured); sessions.len()]);
-    }
+) -> Result<Vec<Hosted>, CommandError> {
     let mut all: Vec<Vec<(String, Target)>> = vec![Vec::new(); sessions.len()];
     for (name, target) in wanted {
         let found = find(sessions, &name, Right::Bind).await;
@@ -95,8 +125,109 @@ async fn hosted(
             targets.push((service.name, target));
         }
     }
-    let all = all.into_iter();
-    Ok(all
-        .map(|targets| (!targets.is_empty()).then_some(Hosted::Targets(targets)))
-        .collect())
+    Ok(all.into_iter().map(Hosted::Targets).collect())
+}
+
+/// The identities that host what their configs say, each in a task of its own. SIGHUP reads their
+/// files again.
+struct Hosts {
+    flags: Arc<IdentityFlags>,
+    poll: Duration,
+    sessions: Sessions,
+    running: BTreeMap<PathBuf, Running>,
+}
+
+/// One identity. Dropping it ends what it hosts.
+struct Running {
+    /// The text of its file.
+    text: Zeroizing<Vec<u8>>,
+    _task: JoinSet<()>,
+}
+
+impl Hosts {
+    fn new(flags: IdentityFlags, poll: Duration, sessions: Sessions) -> Self {
+        Self {
+            flags: Arc::new(flags),
+            poll,
+            sessions,
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Hosts for as long as this is awaited.
+    ///
+    /// # Errors
+    /// At the start there is no identity, or the signal cannot be received.
+    async fn keep(mut self) -> Result<(), CommandError> {
+        let mut hangup = signal(SignalKind::hangup()).map_err(CommandError::of)?;
+        self.take(self.flags.files()?);
+        while hangup.recv().await.is_some() {
+            match self.flags.files() {
+                Ok(files) => self.take(files),
+                Err(error) => {
+                    tracing::warn!(error = error.message(), "the identities are not read again");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hosts with the identities in these files, and with no others. One whose file is the same
+    /// goes on.
+    fn take(&mut self, files: Vec<PathBuf>) {
+        self.running.retain(|path, _| files.contains(path));
+        for path in files {
+            let text = Zeroizing::new(fs::read(&path).unwrap_or_default());
+            if self
+                .running
+                .get(&path)
+                .is_some_and(|one| *one.text == *text)
+            {
+                continue;
+            }
+            let mut task = JoinSet::new();
+            let (flags, sessions) = (Arc::clone(&self.flags), self.sessions.clone());
+            task.spawn(host_with(path.clone(), flags, self.poll, sessions));
+            self.running.insert(path, Running { text, _task: task });
+        }
+        tracing::info!(identities = self.running.len(), "identities are read");
+    }
+}
+
+/// A session that ends when the task is dropped.
+struct Listed {
+    session: Session,
+    sessions: Sessions,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.sessions.remove(&self.session);
+        let session = self.session.clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { session.log_out().await });
+        }
+    }
+}
+
+/// Hosts with the identity in a file. While it cannot log in, it tries again.
+async fn host_with(path: PathBuf, flags: Arc<IdentityFlags>, poll: Duration, sessions: Sessions) {
+    let (mut pause, mut told) = (FIRST_PAUSE, String::new());
+    let session = loop {
+        match flags.log_in_from(&path).await {
+            Ok(session) => break session,
+            Err(error) => {
+                if error.message() != told {
+                    tracing::warn!(error = error.message(), "the identity cannot log in");
+                }
+                error.message().clone_into(&mut told);
+            }
+        }
+        sleep(jittered(pause)).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    };
+    tracing::info!(identity = %session.identity(), "the identity is logged in");
+    sessions.add(session.clone());
+    let listed = Listed { session, sessions };
+    keep_hosting(listed.session.clone(), Hosted::Configured, poll).await;
 }

@@ -3,7 +3,6 @@
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use clap::Args;
@@ -11,13 +10,10 @@ use client::{
     IdentityFile, IdentityFileError, LogInOptions, RequestError, Right, Service, Session,
     SessionError, adopt, pending,
 };
-use tokio::{task::JoinSet, time::timeout};
 
 use super::code::ask_code;
 use crate::cli::{config_directory::config_directory, failure::CommandError};
 
-/// How long the end of a command waits for controllers.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Where the identities of a system service are.
 const OF_SYSTEM: &str = "/etc/overkeep/identities";
 
@@ -83,7 +79,7 @@ impl IdentityFlags {
     ///
     /// # Errors
     /// A file cannot be read or replaced, or the identity cannot log in.
-    async fn log_in_from(&self, path: &Path) -> Result<Session, CommandError> {
+    pub(super) async fn log_in_from(&self, path: &Path) -> Result<Session, CommandError> {
         let of_log_in =
             |error: SessionError| CommandError::of(format!("{}: {error}", path.display()));
         let options = self.options(path);
@@ -104,7 +100,11 @@ impl IdentityFlags {
         session.map_err(of_log_in)
     }
 
-    fn files(&self) -> Result<Vec<PathBuf>, CommandError> {
+    /// The files of identities.
+    ///
+    /// # Errors
+    /// There is none, or a directory cannot be read.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, CommandError> {
         let given = if self.identity_files.is_empty() {
             vec![default_directory().ok_or_else(|| {
                 CommandError::of("there is no identity: enroll one, or name its file with -i")
@@ -157,16 +157,6 @@ pub(super) async fn find(
         }
     }
     seen.ok_or(failure)
-}
-
-/// Ends the sessions, as far as the controllers answer soon.
-pub(super) async fn log_out(sessions: &[Session]) {
-    let mut ending = JoinSet::new();
-    for session in sessions {
-        let session = session.clone();
-        ending.spawn(async move { session.log_out().await });
-    }
-    drop(timeout(PATIENCE, ending.join_all()).await);
 }
 
 /// The first of the usual directories that exists.

@@ -1,4 +1,4 @@
-//! The commands of an endpoint of the network: `enroll`, `forward`, `host` and `test`. They need no
+//! The commands of an endpoint of the network: `enroll`, `forward`, `host`, `test` and `status`. They need no
 //! controller on this machine.
 
 mod code;
@@ -6,6 +6,8 @@ mod enroll;
 mod forward;
 mod host;
 mod identities;
+mod sessions;
+mod status;
 mod test;
 
 use model::config::{Format, Log};
@@ -14,6 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 pub(crate) use enroll::Enroll;
 pub(crate) use forward::Forward;
 pub(crate) use host::Host;
+pub(crate) use status::Status;
 pub(crate) use test::Test;
 
 use super::failure::CommandError;

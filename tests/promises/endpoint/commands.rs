@@ -219,3 +219,216 @@ fn wrong_words_are_named() {
         assert!(text.contains(expected), "{arguments:?}: {text}");
     }
 }
+
+/// A directory with the identities of a network, and the host's file outside of it.
+struct Directory {
+    directory: tempfile::TempDir,
+}
+
+impl Directory {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["identities", "run"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A program that makes its socket here.
+    fn program(&self, arguments: &[&str]) -> Command {
+        let mut command = program();
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env_remove("RUNTIME_DIRECTORY")
+            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn status(&self) -> (Option<i32>, serde_json::Value) {
+        let done = self.program(&["status", "-o", "json"]).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        (done.status.code(), serde_json::from_str(&text).unwrap())
+    }
+}
+
+/// Waits until something is so.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "it did not happen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(child: &Running, name: &str) {
+    let id = child.0.id().to_string();
+    let killed = Command::new("kill").args([name, &id]).status();
+    assert!(killed.unwrap().success());
+}
+
+#[test]
+fn identities_come_and_go_with_a_signal() {
+    let network = Network::new(true);
+    let filter = format!("name=\"{}\"", network.service);
+    let admin = &network.server.admin;
+    let service = admin.list("/services", &filter, "").expect(200).each("id")[0].to_owned();
+    let types = admin.list("/config-types", "name=\"host.v1\"", "");
+    let kind = types.expect(200).each("id")[0].to_owned();
+    let data = json!({ "protocol": "tcp", "address": "127.0.0.1", "port": 1 });
+    let config = json!({ "name": fresh("config"), "configTypeId": kind, "data": data });
+    let config = admin.post("/configs", config).expect(201).id();
+    let body = json!({ "configs": [config] });
+    admin
+        .patch(&format!("/services/{service}"), body)
+        .expect(200);
+    let is_hosted = || {
+        let filter = format!("service=\"{service}\"");
+        admin.list("/terminators", &filter, "").expect(200).total() > 0
+    };
+    let place = Directory::new();
+    // It may host nothing.
+    written(&network.dialer, &place.path("identities/dialer.json"));
+    let hosting = place
+        .program(&["host", "-i", "identities", "--poll", "1"])
+        .spawn();
+    let hosting = Running(hosting.unwrap());
+    until(|| {
+        place.status().1[0]["sessions"]
+            .as_array()
+            .is_some_and(|all| all.len() == 1)
+    });
+    assert!(!is_hosted());
+    let path = place.path("identities/host.json");
+    written(&network.host, &path);
+    signal(&hosting, "-HUP");
+    until(is_hosted);
+    let hosted = || place.status().1[0]["sessions"][1]["services"][0]["service"].clone();
+    until(|| hosted() == network.service.as_str());
+    std::fs::remove_file(path).unwrap();
+    signal(&hosting, "-HUP");
+    until(|| !is_hosted());
+    // The API session of the other one ends with the program.
+    let filter = format!("identity=\"{}\"", network.dialer_id);
+    let sessions = || admin.list("/api-sessions", &filter, "").expect(200).total();
+    assert_eq!(sessions(), 1);
+    signal(&hosting, "-TERM");
+    until(|| sessions() == 0);
+}
+
+#[test]
+fn status_tells_what_runs() {
+    let network = Network::new(true);
+    let place = Directory::new();
+    written(&network.dialer, &place.path("dialer.json"));
+    let (status, none) = place.status();
+    assert_eq!((status, none), (Some(3), json!([])));
+    let arguments = [
+        "forward",
+        "-i",
+        "dialer.json",
+        &network.service,
+        "127.0.0.1:0",
+    ];
+    let _forwarding = Running(place.program(&arguments).spawn().unwrap());
+    until(|| place.status().1[0]["sessions"][0]["services"][0]["role"] == "forwarded");
+    let (status, told) = place.status();
+    assert_eq!((status, &told[0]["command"]), (Some(0), &json!("forward")));
+    let session = &told[0]["sessions"][0];
+    assert!(
+        session["controller"]
+            .as_str()
+            .unwrap()
+            .starts_with("https://"),
+        "{told:#}"
+    );
+    assert!(session["certificateEnd"].as_i64().unwrap() > 0);
+    assert_eq!(session["services"][0]["service"], network.service.as_str());
+    let done = place.program(&["status"]).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        text.contains(&format!("forwards {} at 127.0.0.1:", network.service)),
+        "{text}"
+    );
+    // Nobody else may ask.
+    use std::os::unix::fs::PermissionsExt;
+    let directory = place.path("run/overkeep");
+    assert_eq!(
+        directory.metadata().unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn the_test_of_a_service_names_the_step_that_fails() {
+    let network = Network::new(true);
+    let place = Directory::new();
+    written(&network.dialer, &place.path("dialer.json"));
+    let test = |file: &str, service: &str| {
+        let mut command = place.program(&["test", "-o", "json", "-i", file, service]);
+        let done = command.stderr(Stdio::piped()).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        let findings: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        let last = findings.last().unwrap().clone();
+        let is_good = findings.iter().all(|one| one["healthy"] == true);
+        assert_eq!(
+            done.status.code(),
+            Some(if is_good { 0 } else { 3 }),
+            "{text}"
+        );
+        let is_mended = |one: &serde_json::Value| !one["mend"].as_str().unwrap().is_empty();
+        assert!(
+            findings
+                .iter()
+                .all(|one| is_mended(one) != (one["healthy"] == true)),
+            "{text}"
+        );
+        (is_good, last)
+    };
+    let (is_good, last) = test("dialer.json", "no such service");
+    assert!(
+        !is_good && last["check"] == "service no such service",
+        "{last:#}"
+    );
+    // Nobody hosts it.
+    let (is_good, last) = test("dialer.json", &network.service);
+    assert!(
+        !is_good && last["check"].as_str().unwrap().starts_with("edge router"),
+        "{last:#}"
+    );
+    assert!(
+        last["detail"]
+            .as_str()
+            .unwrap()
+            .contains("has no terminators"),
+        "{last:#}"
+    );
+    run(async {
+        let (session, service) = network.session(&network.host).await;
+        let target = super::traffic::echo().await;
+        super::lead(session, &service, target.parse().unwrap());
+    });
+    until(|| test("dialer.json", &network.service).0);
+    let (_, last) = test("dialer.json", &network.service);
+    let detail = last["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("the server accepted") && detail.contains("Mbit/s"),
+        "{detail}"
+    );
+    // Nothing listens at the address of the controller.
+    let text = std::fs::read_to_string(place.path("dialer.json")).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    document["ztAPI"] = "https://127.0.0.1:1".into();
+    std::fs::write(place.path("lost.json"), document.to_string()).unwrap();
+    let (is_good, last) = test("lost.json", &network.service);
+    assert!(
+        !is_good && last["check"].as_str().unwrap().starts_with("controller"),
+        "{last:#}"
+    );
+}

@@ -85,32 +85,20 @@ fn certificates_are_renewed_when_that_is_asked_for() {
 fn codes_are_asked_for_once_a_log_in() {
     let server = TestServer::start();
     let (id, identity) = enrolled(&server, "alice");
-    let policy = json!({
-        "name": fresh("policy"),
-        "primary": {
-            "cert": { "allowed": true, "allowExpiredCerts": false },
-            "updb": {
-                "allowed": true, "lockoutDurationMinutes": 0, "maxAttempts": 0,
-                "minPasswordLength": 5, "requireMixedCase": false, "requireNumberChar": false,
-                "requireSpecialChar": false,
-            },
-            "extJwt": { "allowed": false, "allowedSigners": [] },
-        },
-        "secondary": { "requireTotp": true },
-    });
-    let policy = server.admin.post("/auth-policies", policy).expect(201).id();
-    let body = json!({ "authPolicyId": policy });
-    server
-        .admin
-        .patch(&format!("/identities/{id}"), body)
-        .expect(200);
+    // The second factor is set up in another session.
+    let name = fresh("alice");
+    server.give_password(&id, &name);
+    let user = server.log_in_again(&name);
+    user.post("/current-identity/mfa", json!({})).expect(201);
+    let recovery = crate::explain::verify(&user);
     let asked = Arc::new(AtomicUsize::new(0));
-    let log_in = |code: Option<&'static str>| {
+    let log_in = |code: Option<&str>| {
+        let code = code.map(str::to_owned);
         let (asked, identity) = (Arc::clone(&asked), identity.clone());
         let ask_code = code.map(|code| -> client::AskCode {
             Arc::new(move || {
                 asked.fetch_add(1, Ordering::Relaxed);
-                Ok(code.to_owned())
+                Ok(code.clone())
             })
         });
         let options = LogInOptions {
@@ -125,6 +113,8 @@ fn codes_are_asked_for_once_a_log_in() {
         Some(SessionError::SecondFactor(_))
     ));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
+    assert!(log_in(Some(&recovery[0])).is_none());
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
 #[test]

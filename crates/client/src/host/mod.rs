@@ -29,7 +29,9 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{Right, Service, Session, SessionError, binding::Precedence, controller::or_default};
+use crate::{
+    Right, Service, Session, SessionError, binding::Precedence, controller::or_default, jittered,
+};
 use config::HostConfig;
 pub(crate) use destination::TEST;
 pub(crate) use lead::ECHO;
@@ -113,7 +115,7 @@ pub async fn host(session: Session, hosted: Hosted, poll: Duration) {
         told = failure;
         sleep(PAUSE.min(poll)).await;
         tokio::select! {
-            () = sleep(poll) => {}
+            () = sleep(jittered(poll)) => {}
             () = follower.failed.notified() => {}
         }
     }

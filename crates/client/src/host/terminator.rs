@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify, Semaphore, watch},
     task::JoinSet,
@@ -17,7 +18,9 @@ use super::{
 use crate::{
     Binding, Right, RouterError, Service, Session, SessionError,
     binding::{Precedence, Standing},
+    jittered,
     session::Offer,
+    status::{ServiceRole, ServiceStatus},
 };
 
 /// The most connections of one terminator at a time.
@@ -58,8 +61,10 @@ struct Shared {
     terminator: Terminator,
     health: Health,
     free: Arc<Semaphore>,
-    /// The addresses of the routers that have a binding. Held while one is made.
-    taken: AsyncMutex<HashSet<String>>,
+    /// Held while a binding is made, so that no two are made at one router.
+    binding: AsyncMutex<()>,
+    /// The addresses of the routers that have a binding.
+    taken: Mutex<HashSet<String>>,
     failed: Arc<Notify>,
 }
 
@@ -100,10 +105,14 @@ impl Terminator {
             session,
             health: Health::new(self.cost, self.precedence),
             free: Arc::new(Semaphore::new(CONNECTIONS)),
-            taken: AsyncMutex::default(),
+            binding: AsyncMutex::default(),
+            taken: Mutex::default(),
             failed,
             terminator: self,
         });
+        let weak = Arc::downgrade(&shared);
+        let describe = move || weak.upgrade().map(|shared| shared.status());
+        shared.session.describe(Box::new(describe));
         let config = &shared.terminator.config;
         let mut tasks = JoinSet::new();
         for (place, _) in config.checks.iter().enumerate() {
@@ -122,6 +131,18 @@ impl Terminator {
 }
 
 impl Shared {
+    fn status(&self) -> ServiceStatus {
+        let mut at: Vec<String> = self.taken.lock().iter().cloned().collect();
+        at.sort();
+        ServiceStatus {
+            service: self.terminator.service().to_owned(),
+            role: ServiceRole::Hosted,
+            at,
+            connections: CONNECTIONS.saturating_sub(self.free.available_permits()),
+            has_failed: self.health.standing().borrow().precedence == Precedence::Failed,
+        }
+    }
+
     /// Keeps a binding at one router. The first binding of a terminator announces health as well.
     async fn keep(self: Arc<Self>, is_first: bool) {
         let service = self.terminator.service();
@@ -132,7 +153,7 @@ impl Shared {
             self.session
                 .forget_session(&self.terminator.service, Right::Bind);
             if matches!(error, SessionError::Router(RouterError::AllTaken)) {
-                sleep(ALL_TAKEN).await;
+                sleep(jittered(ALL_TAKEN)).await;
                 continue;
             }
             let has_lasted = lasted > LAST_PAUSE;
@@ -144,7 +165,7 @@ impl Shared {
             if has_lasted {
                 pause = FIRST_PAUSE;
             }
-            sleep(pause).await;
+            sleep(jittered(pause)).await;
             self.failed.notify_one();
             pause = (pause * 2).min(LAST_PAUSE);
         }
@@ -154,11 +175,11 @@ impl Shared {
     async fn serve(&self, listener: &str, is_first: bool) -> Ended {
         let standing = self.health.standing();
         let bound = {
-            let mut taken = self.taken.lock().await;
-            let present = *standing.borrow();
+            let _one = self.binding.lock().await;
+            let (present, taken) = (*standing.borrow(), self.taken.lock().clone());
             let bound = self.bind(listener, present, &taken).await;
             if let Ok((_, router)) = &bound {
-                taken.insert(router.clone());
+                self.taken.lock().insert(router.clone());
             }
             bound
         };
@@ -175,7 +196,7 @@ impl Shared {
         let service = self.terminator.service();
         tracing::info!(%service, %router, "the service is hosted");
         let error = self.answer(binding, standing, is_first).await;
-        self.taken.lock().await.remove(&router);
+        self.taken.lock().remove(&router);
         Ended {
             error,
             lasted: begin.elapsed(),
