@@ -20,7 +20,7 @@ const MOVE: &str = "it needs the controller that is replaced; the case moving of
 const PACKAGES: &str = "it installs packages and builds the program, the package and the image; .ci/packaging builds them";
 
 /// The blocks that are shown and not run: page, first line, reason.
-const NOT_RUN: [(&str, &str, &str); 17] = [
+const NOT_RUN: [(&str, &str, &str); 18] = [
     (
         "README.md",
         "cargo install --locked --path .",
@@ -30,6 +30,11 @@ const NOT_RUN: [(&str, &str, &str); 17] = [
         "README.md",
         "cargo test --locked",
         "it is the command that runs this test",
+    ),
+    (
+        "client.md",
+        "dpkg -i dist/overkeep-client_*.deb",
+        "it installs a package and starts a unit; .ci/packaging does that in a directory",
     ),
     (
         "contributing.md",

@@ -126,7 +126,7 @@ fn posture_is_reported_before_a_service_is_used() {
         "name": fresh("check"), "typeId": "OS", "roleAttributes": [role],
         "operatingSystems": [{ "type": "Linux", "versions": [">=1.0.0"] }],
     });
-    admin.post("/posture-checks", check).expect(201);
+    let check = admin.post("/posture-checks", check).expect(201).id();
     let filter = "type=1 or type=2";
     for policy in admin
         .list("/service-policies", filter, "")
@@ -146,4 +146,15 @@ fn posture_is_reported_before_a_service_is_used() {
         let accepting = async { binding.next().await.unwrap().accept().await.unwrap() };
         let (_one, _other) = tokio::join!(connecting, accepting);
     });
+    // The checks count: one that this machine cannot pass refuses it.
+    let systems = json!([{ "type": "Linux", "versions": [">=99.0.0"] }]);
+    let body = json!({ "typeId": "OS", "operatingSystems": systems });
+    admin
+        .patch(&format!("/posture-checks/{check}"), body)
+        .expect(200);
+    let refused = run(async {
+        let (session, dialed) = network.session(&network.dialer).await;
+        session.dial(&dialed, None, None).await.err().unwrap()
+    });
+    assert!(refused.to_string().contains("posture"), "{refused}");
 }

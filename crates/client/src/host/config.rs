@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive, time::Duration};
 
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::{
     address::{AddressPattern, Translation},
     check::{Action, Check, CheckKind, Effect, Trigger},
     destination::{DestinationRules, Part},
     duration::duration,
+    identity::IDENTITY,
     target::{Protocol, Target},
 };
 use crate::{binding::Precedence, controller::or_default};
@@ -106,7 +107,7 @@ impl HostConfig {
             (None, None) => CONNECTING,
         };
         let instance = match options.identity {
-            _ if options.bind_using_edge_identity => Some(super::IDENTITY.to_owned()),
+            _ if options.bind_using_edge_identity => Some(IDENTITY.to_owned()),
             identity => identity.filter(|identity| !identity.is_empty()),
         };
         let rules = DestinationRules {
@@ -402,31 +403,4 @@ fn action(action: CheckAction) -> Result<Action, String> {
         },
         effect: effect.ok_or_else(|| format!("the action {text} is not known"))?,
     })
-}
-
-/// The identity of a terminator: `$tunneler_id.name` and the values of the identity's tags and
-/// application data in a template. What is not known becomes empty.
-pub(super) fn instance(template: &str, identity: &super::HostIdentity) -> String {
-    let mut text = template.replace(super::IDENTITY, &identity.name.replace('$', ""));
-    for (prefix, values) in [
-        ("$tunneler_id.tag[", &identity.tags),
-        ("$tunneler_id.appData[", &identity.app_data),
-    ] {
-        while let Some((before, rest)) = text.split_once(prefix) {
-            let Some((key, after)) = rest.split_once(']') else {
-                break;
-            };
-            text = format!("{before}{}{after}", value(values, key));
-        }
-    }
-    text
-}
-
-fn value(values: &Map<String, Json>, key: &str) -> String {
-    match values.get(key) {
-        None | Some(Json::Null) => String::new(),
-        // A value that names another value would be looked up for ever.
-        Some(Json::String(text)) => text.replace('$', ""),
-        Some(other) => other.to_string(),
-    }
 }

@@ -11,29 +11,23 @@ mod config;
 mod connect;
 mod destination;
 mod duration;
+mod identity;
 mod lead;
 mod target;
 mod terminator;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde::Deserialize;
-use serde_json::{Map, Value as Json};
 use tokio::{
     sync::Notify,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
-use crate::{
-    Right, Service, Session, SessionError, binding::Precedence, controller::or_default, jittered,
-};
+use crate::{Right, Service, Session, SessionError, jittered};
 use config::HostConfig;
 pub(crate) use destination::TEST;
+use identity::HostIdentity;
 pub(crate) use lead::ECHO;
 pub use target::{Protocol, Target};
 use terminator::Terminator;
@@ -42,8 +36,6 @@ use terminator::Terminator;
 const WHOLE: Duration = Duration::from_secs(300);
 /// The least pause between two questions.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The name of the hosting identity, in a template.
-const IDENTITY: &str = "$tunneler_id.name";
 
 /// What a host hosts.
 #[derive(Debug, Clone)]
@@ -52,26 +44,6 @@ pub enum Hosted {
     Configured,
     /// These services, by their names.
     Targets(Vec<(String, Target)>),
-}
-
-/// What an identity says about hosting.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct HostIdentity {
-    name: String,
-    #[serde(deserialize_with = "or_default")]
-    tags: Map<String, Json>,
-    #[serde(deserialize_with = "or_default")]
-    app_data: Map<String, Json>,
-    #[serde(rename = "defaultHostingCost", deserialize_with = "or_default")]
-    cost: u16,
-    #[serde(rename = "defaultHostingPrecedence", deserialize_with = "or_default")]
-    precedence: Precedence,
-    /// By the id of the service.
-    #[serde(rename = "serviceHostingCosts", deserialize_with = "or_default")]
-    costs: HashMap<String, u16>,
-    #[serde(rename = "serviceHostingPrecedences", deserialize_with = "or_default")]
-    precedences: HashMap<String, Precedence>,
 }
 
 /// A service that is hosted. Dropping it ends its terminators, not their connections.

@@ -10,9 +10,9 @@ use tokio::{
 };
 
 use super::{
-    HostIdentity,
     check::Health,
-    config::{HostConfig, instance},
+    config::HostConfig,
+    identity::{HostIdentity, instance},
     lead::lead,
 };
 use crate::{

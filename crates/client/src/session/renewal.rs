@@ -1,25 +1,20 @@
 //! Renewal of the certificate with which an identity logs in.
 //!
 //! The controller issues a certificate beside the present one, which counts until the new one is
-//! confirmed. The new file is complete on disk before that, under a name of its own
-//! ([`pending`]), and takes the place of the former one afterwards. A program that ends between the
-//! two finds both at its next start, and asks the controller which one counts.
+//! confirmed. The new file is complete on disk before that (`renewed_file.rs`), and takes the place
+//! of the former one afterwards.
 
-use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use http::Method;
 use pki::{Certificate, ClientCertificate, Csr, PrivateKey};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
+use super::{Session, error::SessionError, login::LoggedIn};
 use crate::{
-    IdentityFile, IdentityFileError, RequestError, Session, SessionError,
-    new_identity_file::sync_directory, session::LoggedIn,
+    IdentityFile, IdentityFileError, RequestError,
+    renewed_file::{adopt, pending, write},
 };
 
 /// A certificate is renewed when it ends within so many seconds, or within a third of its life.
@@ -34,25 +29,6 @@ pub(crate) enum RenewalError {
     Answer(pki::Error),
     #[error(transparent)]
     File(#[from] IdentityFileError),
-}
-
-/// Where the renewed file of an identity is until it takes the place of the former one.
-pub fn pending(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".renewed");
-    path.with_file_name(name)
-}
-
-/// Puts the renewed file of an identity in the place of the former one.
-///
-/// # Errors
-/// The directory cannot be written.
-pub fn adopt(path: &Path) -> Result<(), IdentityFileError> {
-    let adopted = fs::rename(pending(path), path).and_then(|()| sync_directory(path));
-    adopted.map_err(|error| IdentityFileError::File {
-        path: path.to_owned(),
-        error,
-    })
 }
 
 /// Whether a certificate is to be renewed at a time in unix seconds.
@@ -119,24 +95,4 @@ pub(crate) async fn renew(
     }
     adopt(path)?;
     Ok(Some(renewed))
-}
-
-/// Writes the file, which the same people may read as `former`.
-fn write(path: &Path, former: &Path, identity: &IdentityFile) -> io::Result<()> {
-    let text = identity.text()?;
-    let mode = fs::metadata(former)?.permissions().mode() & 0o777;
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    File::sync_all(&file)?;
-    sync_directory(path)
 }
