@@ -92,15 +92,18 @@ impl Publish {
             names.push(name);
         };
         if let Some(target) = &self.target {
-            let (protocol, address, port) = parts(target);
-            let data = json!({ "protocol": protocol, "address": address, "port": port });
+            let Target {
+                protocol,
+                host,
+                port,
+            } = target;
+            let data = json!({ "protocol": protocol.name(), "address": host, "port": port });
             add("host.v1", data);
         }
         if let Some(address) = &self.address {
-            let (protocol, address, port) = parts(address);
+            let (protocol, host, port) = (address.protocol.name(), &address.host, address.port);
             let ports = json!([{ "low": port, "high": port }]);
-            let data =
-                json!({ "protocols": [protocol], "addresses": [address], "portRanges": ports });
+            let data = json!({ "protocols": [protocol], "addresses": [host], "portRanges": ports });
             add("intercept.v1", data);
         }
         let service =
@@ -283,15 +286,4 @@ fn roles(who: &[String]) -> Vec<String> {
     roles.sort();
     roles.dedup();
     roles
-}
-
-/// Protocol, host and port.
-fn parts(target: &Target) -> (&'static str, &str, u16) {
-    let protocol = match target.protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-    };
-    let (host, port) = target.address.rsplit_once(':').unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    (protocol, host, port.parse().unwrap_or_default())
 }

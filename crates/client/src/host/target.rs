@@ -20,7 +20,8 @@ impl Protocol {
             .find(|protocol| name.eq_ignore_ascii_case(protocol.name()))
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// In configs and addresses.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
