@@ -231,7 +231,10 @@ async fn over(
         .dial_over(only, service, terminator, Some(app_data.as_bytes()))
         .await;
     match echo {
-        Ok(connection) => match echoed(connection).await {
+        Ok(connection) => match timeout(MOST, echoed(connection))
+            .await
+            .unwrap_or_else(|_| Err("the host did not send everything back in time".to_owned()))
+        {
             Ok(measured) => detail.push_str(&measured),
             Err(error) => return Err((error, "the host ended the connection: read its log")),
         },
@@ -278,7 +281,7 @@ async fn echoed(connection: Connection) -> Result<String, String> {
     let (mut sent, mut received) = (0, 0);
     let message = vec![0; MESSAGE];
     while received < VOLUME && begin.elapsed() < SENDING {
-        if sent < VOLUME && sent - received < AHEAD {
+        if sent < VOLUME && sent.saturating_sub(received) < AHEAD {
             sender
                 .send(&message)
                 .await

@@ -18,6 +18,8 @@ pub use error::IdentityFileError;
 
 /// The path of the client interface.
 const CLIENT: &str = "/edge/client/v1";
+/// The most authorities that a file gets by renewals.
+const AUTHORITIES: usize = 64;
 /// Marks text of PEM.
 const PEM: &str = "pem:";
 /// Marks the path of a file.
@@ -135,6 +137,12 @@ impl IdentityFile {
         &self.authorities
     }
 
+    /// The fingerprint of the certificate.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let leaf = self.certificate.as_ref().and_then(ClientCertificate::leaf);
+        leaf.map(Certificate::fingerprint)
+    }
+
     /// The text of the file, which is secret.
     ///
     /// # Errors
@@ -145,14 +153,15 @@ impl IdentityFile {
         Ok(Zeroizing::new(text))
     }
 
-    /// The identity with a renewed certificate, whose key may be a new one. What the file does not
-    /// hold itself stays where it is.
+    /// The identity with a renewed certificate, whose key may be a new one, and with more
+    /// authorities. What the file does not hold itself stays where it is.
     ///
     /// # Errors
     /// The key is new, and the present one is in a file of its own.
     pub(crate) fn with_renewed(
         &self,
         certificate: ClientCertificate,
+        authorities: Vec<Certificate>,
     ) -> Result<Self, IdentityFileError> {
         let mut renewed = self.clone();
         let id = renewed.document.get_mut("id").and_then(Json::as_object_mut);
@@ -173,6 +182,17 @@ impl IdentityFile {
         }
         let chain: String = certificate.chain().iter().map(Certificate::pem).collect();
         id.insert("cert".to_owned(), inline(&chain));
+        let is_inline = id.get("ca").and_then(Json::as_str).is_some_and(is_text);
+        for authority in authorities {
+            let is_known = renewed
+                .authorities
+                .iter()
+                .any(|one| one.der() == authority.der());
+            if is_inline && !is_known && renewed.authorities.len() < AUTHORITIES {
+                renewed.authorities.push(authority);
+                id.insert("ca".to_owned(), inline(&bundle_pem(&renewed.authorities)));
+            }
+        }
         renewed.certificate = Some(certificate);
         Ok(renewed)
     }

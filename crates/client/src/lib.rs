@@ -46,7 +46,7 @@ pub use identity_file::{IdentityFile, IdentityFileError};
 pub use jitter::jittered;
 pub use new_identity_file::NewIdentityFile;
 pub use pump::{PumpError, pump};
-pub use renewed_file::{adopt, pending};
+pub use renewed_file::pending;
 pub use routers::RouterError;
 pub use session::{AskCode, LogInOptions, Offer, Right, Service, Session, SessionError};
 pub use status::{RouterStatus, ServiceRole, ServiceStatus, SessionStatus};

@@ -1,7 +1,12 @@
 //! What this machine reports for posture checks: its operating system, its addresses, and processes
 //! that run.
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use ring::digest::{Context, SHA512};
 use serde::Deserialize;
@@ -9,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::controller::or_default;
 
-/// The most checks, and processes of one check, that are answered.
+/// The most checks of a service, and processes of one check and of all, that are answered.
 const CHECKS: usize = 256;
 /// The most bytes of a program's file that are read.
 const FILE: u64 = 4 << 30;
@@ -45,14 +50,78 @@ pub(crate) fn queries(policies: &[PosturePolicy]) -> BTreeSet<PostureQuery> {
     all.take(CHECKS).cloned().collect()
 }
 
-/// The answers of this machine. A check that only people or other systems can answer gets none.
-/// Blocks.
-pub(crate) fn answers(queries: &BTreeSet<PostureQuery>) -> Vec<Json> {
-    queries.iter().flat_map(PostureQuery::answers).collect()
+/// This machine, with what is known of the programs that run.
+#[derive(Default)]
+pub(crate) struct Machine {
+    digests: HashMap<PathBuf, Digest>,
+}
+
+/// The digest of a file, and what changes with its content.
+#[derive(Clone)]
+struct Digest {
+    of: (u64, u64, u64, i64),
+    digits: String,
+}
+
+impl Machine {
+    /// The answers of this machine. A check that only people or other systems can answer gets none.
+    /// Blocks.
+    pub(crate) fn answers(&mut self, queries: &BTreeSet<PostureQuery>) -> Vec<Json> {
+        let paths: BTreeSet<&str> = queries.iter().flat_map(PostureQuery::paths).collect();
+        let running = if paths.is_empty() {
+            BTreeSet::new()
+        } else {
+            running_programs()
+        };
+        let mut states = HashMap::new();
+        for path in paths.into_iter().take(CHECKS) {
+            let is_running = running.contains(Path::new(path));
+            // Only what runs is read: the controller chooses the path.
+            let hash = if is_running {
+                self.digest(Path::new(path)).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            states.insert(path, (is_running, hash));
+        }
+        let all = queries.iter().flat_map(|query| query.answers(&states));
+        all.collect()
+    }
+
+    /// The digest of a file, which is read again if it has changed.
+    fn digest(&mut self, path: &Path) -> io::Result<String> {
+        let about = fs::metadata(path)?;
+        let of = (
+            about.dev(),
+            about.ino(),
+            about.len(),
+            about.mtime_nsec() ^ about.mtime(),
+        );
+        if let Some(known) = self.digests.get(path).filter(|known| known.of == of) {
+            return Ok(known.digits.clone());
+        }
+        let digits = sha512(path)?;
+        if self.digests.len() >= CHECKS {
+            self.digests.clear();
+        }
+        let digest = Digest {
+            of,
+            digits: digits.clone(),
+        };
+        self.digests.insert(path.to_owned(), digest);
+        Ok(digits)
+    }
 }
 
 impl PostureQuery {
-    fn answers(&self) -> Vec<Json> {
+    /// The programs that it asks about.
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let all = self.process.iter().chain(&self.processes);
+        all.take(CHECKS).map(|process| process.path.as_str())
+    }
+
+    /// `states` holds whether a program runs, and the digest of its file.
+    fn answers(&self, states: &HashMap<&str, (bool, String)>) -> Vec<Json> {
         let (id, kind) = (&self.id, &self.query_type);
         match kind.as_str() {
             "OS" => {
@@ -69,31 +138,21 @@ impl PostureQuery {
             "MAC" => vec![json!({ "id": id, "typeId": kind, "macAddresses": mac_addresses() })],
             "DOMAIN" => vec![json!({ "id": id, "typeId": kind, "domain": domain() })],
             "PROCESS" | "PROCESS_MULTI" => {
-                let all = self.process.iter().chain(&self.processes);
-                all.take(CHECKS).map(|one| one.answer(id)).collect()
+                let answer = |path| {
+                    let (is_running, hash) = states.get(path)?;
+                    Some(json!({
+                        "id": id,
+                        "typeId": "PROCESS",
+                        "path": path,
+                        "isRunning": is_running,
+                        "hash": hash,
+                        "signerFingerprints": [],
+                    }))
+                };
+                self.paths().filter_map(answer).collect()
             }
             _ => Vec::new(),
         }
-    }
-}
-
-impl Process {
-    fn answer(&self, id: &str) -> Json {
-        let is_running = is_running(Path::new(&self.path));
-        // Only what runs is read: the controller chooses the path.
-        let hash = if is_running {
-            sha512(Path::new(&self.path)).unwrap_or_default()
-        } else {
-            String::new()
-        };
-        json!({
-            "id": id,
-            "typeId": "PROCESS",
-            "path": self.path,
-            "isRunning": is_running,
-            "hash": hash,
-            "signerFingerprints": [],
-        })
     }
 }
 
@@ -135,16 +194,19 @@ fn domain() -> String {
     }
 }
 
-/// Whether a process runs the program in this file. Those of other users are seen by root only.
-fn is_running(program: &Path) -> bool {
+/// The files of the programs that run. Those of other users are seen by root only.
+fn running_programs() -> BTreeSet<PathBuf> {
     let Ok(processes) = fs::read_dir("/proc") else {
-        return false;
+        return BTreeSet::new();
     };
-    processes.flatten().any(|process| {
+    let is_process = |process: &fs::DirEntry| {
         let name = process.file_name();
-        let is_process = name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        is_process && fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == program)
-    })
+        name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+    };
+    let processes = processes.flatten().filter(is_process);
+    processes
+        .filter_map(|process| fs::read_link(process.path().join("exe")).ok())
+        .collect()
 }
 
 /// The digest of a file, in hexadecimal digits.
@@ -180,7 +242,7 @@ mod tests {
         query["queryType"] = kind.into();
         let policies = json!([{ "policyId": "p", "postureQueries": [query] }, {}]);
         let policies: Vec<PosturePolicy> = serde_json::from_value(policies).unwrap();
-        answers(&queries(&policies))
+        Machine::default().answers(&queries(&policies))
     }
 
     #[test]

@@ -1,19 +1,25 @@
 //! `overkeep host`: local servers as services of the network.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Args;
-use client::{Hosted, Right, Session, Target, host, jittered};
+use client::{Hosted, IdentityFile, Right, Session, Target, host, jittered};
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     signal::unix::{SignalKind, signal},
     task::JoinSet,
     time::sleep,
 };
-use zeroize::Zeroizing;
 
 use super::{
-    identities::{IdentityFlags, find},
+    identities::{IdentityFlags, find, some},
     runtime,
     sessions::Sessions,
     start_log,
@@ -94,9 +100,11 @@ impl Host {
                 Ok(())
             }
         };
+        // What is hosted ends after the log-outs, which end it at the routers.
+        let mut hosting = pin!(hosting);
         let ended = tokio::select! {
             stopped = stopped() => stopped,
-            hosted = hosting => hosted,
+            hosted = &mut hosting => hosted,
             () = answer_status("host", sessions.clone()) => Ok(()),
         };
         sessions.log_out().await;
@@ -139,9 +147,21 @@ struct Hosts {
 
 /// One identity. Dropping it ends what it hosts.
 struct Running {
-    /// The text of its file.
-    text: Zeroizing<Vec<u8>>,
+    /// Once it is logged in.
+    session: Arc<Mutex<Option<Session>>>,
     _task: JoinSet<()>,
+}
+
+impl Running {
+    /// Whether the file still holds the identity that is logged in. One that cannot be read now
+    /// does not end what runs.
+    fn is_in(&self, path: &Path) -> bool {
+        let session = self.session.lock();
+        let Some(session) = &*session else {
+            return false;
+        };
+        IdentityFile::read(path).map_or(true, |identity| session.holds(&identity))
+    }
 }
 
 impl Hosts {
@@ -160,7 +180,8 @@ impl Hosts {
     /// At the start there is no identity, or the signal cannot be received.
     async fn keep(mut self) -> Result<(), CommandError> {
         let mut hangup = signal(SignalKind::hangup()).map_err(CommandError::of)?;
-        self.take(self.flags.files()?);
+        let files = some(self.flags.files()?)?;
+        self.take(files);
         while hangup.recv().await.is_some() {
             match self.flags.files() {
                 Ok(files) => self.take(files),
@@ -172,23 +193,30 @@ impl Hosts {
         Ok(())
     }
 
-    /// Hosts with the identities in these files, and with no others. One whose file is the same
+    /// Hosts with the identities in these files, and with no others. One whose file holds the same
     /// goes on.
     fn take(&mut self, files: Vec<PathBuf>) {
         self.running.retain(|path, _| files.contains(path));
         for path in files {
-            let text = Zeroizing::new(fs::read(&path).unwrap_or_default());
-            if self
-                .running
-                .get(&path)
-                .is_some_and(|one| *one.text == *text)
-            {
+            if self.running.get(&path).is_some_and(|one| one.is_in(&path)) {
                 continue;
             }
-            let mut task = JoinSet::new();
-            let (flags, sessions) = (Arc::clone(&self.flags), self.sessions.clone());
-            task.spawn(host_with(path.clone(), flags, self.poll, sessions));
-            self.running.insert(path, Running { text, _task: task });
+            // The former task ends before the new one begins.
+            self.running.remove(&path);
+            let (mut task, session) = (JoinSet::new(), Arc::default());
+            let host = IdentityHost {
+                path: path.clone(),
+                flags: Arc::clone(&self.flags),
+                poll: self.poll,
+                sessions: self.sessions.clone(),
+                session: Arc::clone(&session),
+            };
+            task.spawn(host.run());
+            let running = Running {
+                session,
+                _task: task,
+            };
+            self.running.insert(path, running);
         }
         tracing::info!(identities = self.running.len(), "identities are read");
     }
@@ -210,24 +238,39 @@ impl Drop for Listed {
     }
 }
 
-/// Hosts with the identity in a file. While it cannot log in, it tries again.
-async fn host_with(path: PathBuf, flags: Arc<IdentityFlags>, poll: Duration, sessions: Sessions) {
-    let (mut pause, mut told) = (FIRST_PAUSE, String::new());
-    let session = loop {
-        match flags.log_in_from(&path).await {
-            Ok(session) => break session,
-            Err(error) => {
-                if error.message() != told {
-                    tracing::warn!(error = error.message(), "the identity cannot log in");
+/// What hosts with the identity in one file.
+struct IdentityHost {
+    path: PathBuf,
+    flags: Arc<IdentityFlags>,
+    poll: Duration,
+    sessions: Sessions,
+    session: Arc<Mutex<Option<Session>>>,
+}
+
+impl IdentityHost {
+    /// Hosts until the task is dropped. While the identity cannot log in, it tries again.
+    async fn run(self) {
+        let (mut pause, mut told) = (FIRST_PAUSE, String::new());
+        let session = loop {
+            match self.flags.log_in_from(&self.path).await {
+                Ok(session) => break session,
+                Err(error) => {
+                    if error.message() != told {
+                        tracing::warn!(error = error.message(), "the identity cannot log in");
+                    }
+                    error.message().clone_into(&mut told);
                 }
-                error.message().clone_into(&mut told);
             }
-        }
-        sleep(jittered(pause)).await;
-        pause = (pause * 2).min(LAST_PAUSE);
-    };
-    tracing::info!(identity = %session.identity(), "the identity is logged in");
-    sessions.add(session.clone());
-    let listed = Listed { session, sessions };
-    keep_hosting(listed.session.clone(), Hosted::Configured, poll).await;
+            sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LAST_PAUSE);
+        };
+        tracing::info!(identity = %session.identity(), "the identity is logged in");
+        *self.session.lock() = Some(session.clone());
+        self.sessions.add(session.clone());
+        let _listed = Listed {
+            session: session.clone(),
+            sessions: self.sessions,
+        };
+        keep_hosting(session, Hosted::Configured, self.poll).await;
+    }
 }

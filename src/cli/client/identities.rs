@@ -7,8 +7,7 @@ use std::{
 
 use clap::Args;
 use client::{
-    IdentityFile, IdentityFileError, LogInOptions, RequestError, Right, Service, Session,
-    SessionError, adopt, pending,
+    IdentityFile, IdentityFileError, LogInOptions, Right, Service, Session, SessionError,
 };
 
 use super::code::ask_code;
@@ -39,7 +38,7 @@ impl IdentityFlags {
     pub(super) async fn log_in(&self) -> Result<Vec<Session>, CommandError> {
         let mut sessions = Vec::new();
         let mut failure = None;
-        for path in self.files()? {
+        for path in some(self.files()?)? {
             match self.log_in_from(&path).await {
                 Ok(session) => sessions.push(session),
                 Err(error) => failure = Some(error),
@@ -70,40 +69,23 @@ impl IdentityFlags {
     fn options(&self, path: &Path) -> LogInOptions {
         LogInOptions {
             file: Some(path.to_owned()),
-            ask_code: Some(ask_code(self.code_command.clone())),
+            ask_code: Some(ask_code(path, self.code_command.clone())),
         }
     }
 
-    /// Logs in with the identity in a file. If a renewal of its certificate was cut off, the
-    /// controller says which one counts.
+    /// Logs in with the identity in a file.
     ///
     /// # Errors
-    /// A file cannot be read or replaced, or the identity cannot log in.
+    /// The file cannot be read, or the identity cannot log in.
     pub(super) async fn log_in_from(&self, path: &Path) -> Result<Session, CommandError> {
-        let of_log_in =
-            |error: SessionError| CommandError::of(format!("{}: {error}", path.display()));
-        let options = self.options(path);
-        let renewed = pending(path);
-        if renewed.is_file() {
-            let identity = identity_in(&renewed)?;
-            match Session::log_in_with(&identity, options.clone()).await {
-                Ok(session) => {
-                    adopt(path).map_err(CommandError::of)?;
-                    return Ok(session);
-                }
-                // The controller does not know it: the former one still counts.
-                Err(SessionError::Request(RequestError::Refused { status: 401, .. })) => {}
-                Err(error) => return Err(of_log_in(error)),
-            }
-        }
-        let session = Session::log_in_with(&identity_in(path)?, options).await;
-        session.map_err(of_log_in)
+        let session = Session::log_in_with(&identity_in(path)?, self.options(path)).await;
+        session.map_err(|error| CommandError::of(format!("{}: {error}", path.display())))
     }
 
     /// The files of identities.
     ///
     /// # Errors
-    /// There is none, or a directory cannot be read.
+    /// None is named and none is at the usual places, or a directory cannot be read.
     pub(super) fn files(&self) -> Result<Vec<PathBuf>, CommandError> {
         let given = if self.identity_files.is_empty() {
             vec![default_directory().ok_or_else(|| {
@@ -120,13 +102,18 @@ impl IdentityFlags {
                 files.push(path);
             }
         }
-        if files.is_empty() {
-            return Err(CommandError::of(
-                "the directory holds no identity: files of identities end with .json",
-            ));
-        }
         Ok(files)
     }
+}
+
+/// At least one file.
+pub(super) fn some(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CommandError> {
+    if files.is_empty() {
+        return Err(CommandError::of(
+            "the directory holds no identity: files of identities end with .json",
+        ));
+    }
+    Ok(files)
 }
 
 fn identity_in(path: &Path) -> Result<IdentityFile, CommandError> {

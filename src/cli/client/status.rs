@@ -18,7 +18,11 @@ use clap::Args;
 use client::{ServiceRole, ServiceStatus, SessionStatus};
 use model::{clock::Timestamp, hidden_text::shown};
 use serde::{Deserialize, Serialize};
-use tokio::{io::AsyncWriteExt, net::UnixListener, time::timeout};
+use tokio::{
+    io::AsyncWriteExt,
+    net::UnixListener,
+    time::{sleep, timeout},
+};
 
 use super::sessions::Sessions;
 use crate::{
@@ -33,6 +37,8 @@ use crate::{
 const OF_UNIT: &str = "/run/overkeep-client";
 /// How long an endpoint may take for its answer, and somebody who asks to take it.
 const MOST: Duration = Duration::from_secs(5);
+/// The pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The most bytes of an answer.
 const MAX_LENGTH: u64 = 16 << 20;
 
@@ -89,7 +95,11 @@ async fn answer(command: &str, sessions: &Sessions) -> std::io::Result<()> {
     let _socket = Socket(path.clone());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
     loop {
-        let (mut stream, _) = listener.accept().await?;
+        let Ok((mut stream, _)) = listener.accept().await else {
+            // Files are missing, for example: others have to end first.
+            sleep(PAUSE).await;
+            continue;
+        };
         let status = EndpointStatus {
             command: command.to_owned(),
             process,

@@ -214,6 +214,8 @@ fn failing_checks_make_terminators_fail_until_they_pass() {
     let scene = Scene::new();
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
+    // The server is not there when hosting begins.
+    drop(server);
     let mut config = fixed(&address.to_string());
     config["portChecks"] = json!([{
         "address": address.to_string(), "interval": "100ms", "timeout": "5s", "actions": [
@@ -228,11 +230,11 @@ fn failing_checks_make_terminators_fail_until_they_pass() {
             .is_some_and(|one| one["precedence"] == expected)
             .then_some(())
     };
+    scene.until(|scene| precedence(scene, "failed"));
+    let server = std::net::TcpListener::bind(address).unwrap();
     scene.until(|scene| precedence(scene, "default"));
     drop(server);
     scene.until(|scene| precedence(scene, "failed"));
-    let _again = std::net::TcpListener::bind(address).unwrap();
-    scene.until(|scene| precedence(scene, "default"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod hosting;
 mod sessions;
 mod traffic;
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use client::{
     Binding, Hosted, IdentityFile, NewIdentityFile, Offer, Service, Session, SessionError, Target,
@@ -105,8 +105,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// Hosts a service at a router.
 async fn bind(session: &Session, service: &Service) -> Result<Binding, SessionError> {
     let offer = Offer::new("a listener".to_owned());
-    let bound = session.bind(service, &offer, &HashSet::new()).await;
-    bound.map(|(binding, _)| binding)
+    session.bind(service, &offer).await
 }
 
 /// Hosts a service with a local server, until the test ends.

@@ -71,7 +71,12 @@ fn certificates_are_renewed_when_that_is_asked_for() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     assert!(!pending(&path).exists());
     // The former certificate does not count any more, the session does, and the new one logs in.
-    assert!(log_in(identity).is_err());
+    assert!(run(async { Session::log_in(&identity).await.is_err() }));
+    assert!(
+        log_in(identity)
+            .unwrap()
+            .holds(&IdentityFile::read(&path).unwrap())
+    );
     refresh();
     assert_eq!(fingerprint(&path), second);
     ask(true);
@@ -79,6 +84,103 @@ fn certificates_are_renewed_when_that_is_asked_for() {
     assert_ne!(fingerprint(&path), second);
     assert!(key(&path) != first_key);
     log_in(IdentityFile::read(&path).unwrap()).unwrap();
+}
+
+/// An identity with a renewed certificate: its file before, its file now, and where that is.
+struct Renewed {
+    server: TestServer,
+    id: String,
+    _directory: tempfile::TempDir,
+    path: std::path::PathBuf,
+    former: String,
+}
+
+impl Renewed {
+    fn new() -> Self {
+        let server = TestServer::start();
+        let (id, identity) = enrolled(&server, "alice");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("alice.json");
+        written(&identity, &path);
+        let former = std::fs::read_to_string(&path).unwrap();
+        let renewed = Self {
+            server,
+            id,
+            _directory: directory,
+            path,
+            former,
+        };
+        let session = renewed.log_in(&identity).unwrap();
+        renewed.ask();
+        run(async { session.refresh().await.unwrap() });
+        assert_ne!(
+            std::fs::read_to_string(&renewed.path).unwrap(),
+            renewed.former
+        );
+        renewed
+    }
+
+    /// Asks for a renewal.
+    fn ask(&self) {
+        let filter = format!("identity=\"{}\"", self.id);
+        let authenticators = self.server.admin.list("/authenticators", &filter, "");
+        let authenticator = authenticators.expect(200).each("id")[0].to_owned();
+        let path = format!("/authenticators/{authenticator}/request-extend");
+        let body = json!({ "rollKeys": true });
+        self.server.admin.post(&path, body).expect(200);
+    }
+
+    fn log_in(&self, identity: &IdentityFile) -> Result<Session, SessionError> {
+        let options = LogInOptions {
+            file: Some(self.path.clone()),
+            ask_code: None,
+        };
+        run(async move { Session::log_in_with(identity, options).await })
+    }
+}
+
+#[test]
+fn a_renewal_that_was_cut_off_is_found_at_the_next_log_in() {
+    let renewed = Renewed::new();
+    let present = std::fs::read_to_string(&renewed.path).unwrap();
+    // The program ended after the controller had confirmed, and before the file was renamed.
+    std::fs::write(pending(&renewed.path), &present).unwrap();
+    std::fs::write(&renewed.path, &renewed.former).unwrap();
+    let identity = IdentityFile::read(&renewed.path).unwrap();
+    renewed.log_in(&identity).unwrap();
+    assert_eq!(std::fs::read_to_string(&renewed.path).unwrap(), present);
+    assert!(!pending(&renewed.path).exists());
+    // One that was never confirmed, or cannot be read, is thrown away.
+    for text in [renewed.former.as_str(), "{ \"ztAPI\": "] {
+        std::fs::write(pending(&renewed.path), text).unwrap();
+        let identity = IdentityFile::read(&renewed.path).unwrap();
+        renewed.log_in(&identity).unwrap();
+        assert_eq!(std::fs::read_to_string(&renewed.path).unwrap(), present);
+        assert!(!pending(&renewed.path).exists());
+    }
+}
+
+#[test]
+fn a_certificate_that_another_process_renewed_is_taken() {
+    let renewed = Renewed::new();
+    let identity = IdentityFile::read(&renewed.path).unwrap();
+    let [one, other] = [(); 2].map(|()| renewed.log_in(&identity).unwrap());
+    renewed.ask();
+    run(async { one.refresh().await.unwrap() });
+    // The other one renews nothing: it finds the file.
+    let text = std::fs::read_to_string(&renewed.path).unwrap();
+    run(async { other.refresh().await.unwrap() });
+    assert_eq!(std::fs::read_to_string(&renewed.path).unwrap(), text);
+    renewed.ask();
+    run(async { one.refresh().await.unwrap() });
+    let filter = format!("identity=\"{}\"", renewed.id);
+    let sessions = renewed.server.admin.list("/api-sessions", &filter, "");
+    for id in sessions.expect(200).each("id") {
+        let path = format!("/api-sessions/{id}");
+        renewed.server.admin.delete(&path).expect(200);
+    }
+    run(async { other.refresh().await.unwrap() });
+    assert!(other.holds(&IdentityFile::read(&renewed.path).unwrap()));
 }
 
 #[test]

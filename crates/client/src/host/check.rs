@@ -7,13 +7,17 @@ use model::outbound::HttpClient;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{
-    net::TcpStream,
-    sync::watch,
+    sync::{Semaphore, watch},
+    task::spawn_blocking,
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
+use super::connect::connect_to_address;
 use crate::binding::{Precedence, Standing};
 
+/// How many servers are asked at the same time: those that do not answer must not take the threads
+/// that others need.
+static ASKING: Semaphore = Semaphore::const_new(16);
 /// The most bytes of a page that a check reads.
 const PAGE: u64 = 4 << 20;
 
@@ -174,12 +178,13 @@ impl History {
 impl Check {
     /// Checks on and on.
     pub(super) async fn run(&self, service: &str, health: &Health) {
+        let client = self.client();
         let mut history = History::new(Instant::now());
         let mut next = interval(self.interval);
         next.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             next.tick().await;
-            let result = self.result().await;
+            let result = self.result(client.as_ref()).await;
             let now = Instant::now();
             let has_changed = history.add(result.is_ok(), now);
             match &result {
@@ -220,6 +225,12 @@ impl Check {
         }
     }
 
+    /// A client for servers, if one is needed.
+    fn client(&self) -> Option<HttpClient> {
+        let is_needed = matches!(self.kind, CheckKind::Http { .. });
+        is_needed.then(|| HttpClient::of_system(self.timeout).ok())?
+    }
+
     fn name(&self) -> &str {
         match &self.kind {
             CheckKind::Port(address) => address,
@@ -227,18 +238,25 @@ impl Check {
         }
     }
 
-    async fn result(&self) -> Result<(), String> {
+    async fn result(&self, client: Option<&HttpClient>) -> Result<(), String> {
         let late = || format!("no answer within {:?}", self.timeout);
         match &self.kind {
             CheckKind::Port(address) => {
-                let connecting = timeout(self.timeout, TcpStream::connect(address)).await;
+                let connecting = connect_to_address(address, None);
+                let connecting = timeout(self.timeout, connecting).await;
                 let connected = connecting.map_err(|_| late())?;
                 connected.map(drop).map_err(|error| error.to_string())
             }
             CheckKind::Http { .. } => {
-                let (kind, most) = (self.kind.clone(), self.timeout);
-                let asked = tokio::task::spawn_blocking(move || kind.ask(most)).await;
-                asked.map_err(|error| error.to_string())?
+                let client = client.cloned().ok_or("TLS cannot be set up")?;
+                let turn = timeout(self.timeout, ASKING.acquire()).await;
+                let turn = turn.map_err(|_| "too many servers do not answer")?;
+                let kind = self.kind.clone();
+                let asked = spawn_blocking(move || {
+                    let _turn = turn;
+                    kind.ask(&client)
+                });
+                asked.await.map_err(|error| error.to_string())?
             }
         }
     }
@@ -246,7 +264,7 @@ impl Check {
 
 impl CheckKind {
     /// Asks a server. Blocks.
-    fn ask(&self, most: Duration) -> Result<(), String> {
+    fn ask(&self, client: &HttpClient) -> Result<(), String> {
         let Self::Http {
             url,
             method,
@@ -257,7 +275,6 @@ impl CheckKind {
         else {
             return Ok(());
         };
-        let client = HttpClient::of_system(most).map_err(|error| error.to_string())?;
         let request = Request::builder()
             .method(method.as_str())
             .uri(url)
@@ -389,7 +406,7 @@ mod tests {
             let mut check = check(&[]);
             check.kind = kind;
             check.timeout = Duration::from_secs(20);
-            check.result().await
+            check.result(check.client().as_ref()).await
         };
         assert_eq!(asked(202, "").await, Ok(()));
         assert_eq!(asked(202, "ready").await, Ok(()));
@@ -397,8 +414,8 @@ mod tests {
         assert!(asked(202, "absent").await.unwrap_err().contains("text"));
         let mut port = check(&[]);
         port.kind = CheckKind::Port(address.to_string());
-        assert_eq!(port.result().await, Ok(()));
+        assert_eq!(port.result(None).await, Ok(()));
         port.kind = CheckKind::Port("127.0.0.1:1".to_owned());
-        assert!(port.result().await.is_err());
+        assert!(port.result(None).await.is_err());
     }
 }

@@ -28,6 +28,8 @@ const CHECKS: usize = 32;
 const ENTRIES: usize = 4_096;
 /// Checks are no more frequent, and no shorter.
 const SHORTEST: Duration = Duration::from_millis(100);
+/// A local server gets no more time.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// How one terminator of a service is hosted.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +107,10 @@ impl HostConfig {
             (Some(text), _) => time(&text, "connectTimeout")?,
             (None, Some(seconds)) => Duration::from_secs(u64::from(seconds)),
             (None, None) => CONNECTING,
+        };
+        let connecting = match connecting {
+            Duration::ZERO => CONNECTING,
+            other => other.min(LONGEST),
         };
         let instance = match options.identity {
             _ if options.bind_using_edge_identity => Some(IDENTITY.to_owned()),
@@ -369,7 +375,7 @@ fn check_of(
     Ok(Check {
         kind,
         interval: time(interval, "interval")?.max(SHORTEST),
-        timeout: time(timeout, "timeout")?.max(SHORTEST),
+        timeout: time(timeout, "timeout")?.clamp(SHORTEST, LONGEST),
         actions,
     })
 }

@@ -2,16 +2,21 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
 };
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpSocket, TcpStream, UdpSocket, lookup_host},
+    net::{TcpSocket, TcpStream, UdpSocket},
+    sync::Semaphore,
+    task::spawn_blocking,
 };
 
 use super::{destination::Destination, target::unbracketed};
 
+/// How many names are looked up at the same time: a resolver that does not answer must not take the
+/// threads that others need.
+static LOOKUPS: Semaphore = Semaphore::const_new(64);
 /// The most bytes of a proxy's answer, before the connection.
 const HEAD: usize = 8 << 10;
 
@@ -27,11 +32,7 @@ pub(super) async fn connect_stream(
     let Some(proxy) = proxy else {
         return connect_to(&target.host, target.port, source).await;
     };
-    let (host, port) = proxy
-        .rsplit_once(':')
-        .and_then(|(host, port)| Some((unbracketed(host), port.parse().ok()?)))
-        .ok_or_else(|| io::Error::other("the proxy's address is not host:port"))?;
-    let mut stream = connect_to(host, port, source).await?;
+    let mut stream = connect_to_address(proxy, source).await?;
     // Its text of TCP has no protocol before it.
     let authority = target.to_string();
     let request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
@@ -57,6 +58,21 @@ async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
         head.push(stream.read_u8().await?);
     }
     Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Connects to `host:port`.
+///
+/// # Errors
+/// As [`connect_stream`].
+pub(super) async fn connect_to_address(
+    address: &str,
+    source: Option<SocketAddr>,
+) -> io::Result<TcpStream> {
+    let (host, port) = address
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((unbracketed(host), port.parse().ok()?)))
+        .ok_or_else(|| io::Error::other("the address is not host:port"))?;
+    connect_to(host, port, source).await
 }
 
 async fn connect_to(host: &str, port: u16, source: Option<SocketAddr>) -> io::Result<TcpStream> {
@@ -110,9 +126,21 @@ async fn addresses(
     port: u16,
     source: Option<SocketAddr>,
 ) -> io::Result<Vec<SocketAddr>> {
-    let all = lookup_host((host, port)).await?;
+    let all = match host.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_) => {
+            let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+            let host = host.to_owned();
+            // The lookup has its turn until it ends, even if nobody waits any more.
+            let looking = spawn_blocking(move || {
+                let _turn = turn;
+                (host.as_str(), port).to_socket_addrs()
+            });
+            looking.await.map_err(io::Error::other)??.collect()
+        }
+    };
     let fits = |one: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == one.is_ipv4());
-    let fitting: Vec<_> = all.filter(fits).collect();
+    let fitting: Vec<_> = all.into_iter().filter(fits).collect();
     if fitting.is_empty() {
         return Err(io::Error::other("the name has no address that can be used"));
     }

@@ -14,6 +14,8 @@ use super::{
 
 /// The most bytes of what a dialer says that are looked at.
 const APP_DATA: usize = 16 << 10;
+/// The most characters of what a dialer says that are shown.
+pub(super) const SHOWN: usize = 64;
 /// The type of connections that test the network, and lead to no server.
 pub(crate) const TEST: &str = "overkeep-test";
 /// The most bytes of a name that a dialer asks for.
@@ -108,7 +110,7 @@ impl DestinationRules {
         };
         match said.kind.as_deref() {
             None | Some("" | "data") => {}
-            Some(kind) => return Err(Refusal::Kind(cut(kind))),
+            Some(kind) => return Err(Refusal::Kind(cut(kind, SHOWN))),
         }
         let target = Target {
             protocol: self.protocol(&said)?,
@@ -207,9 +209,13 @@ impl AppData {
     }
 }
 
-/// Whether a text can be the name of a host.
+/// Whether a text can be the name of a host. What resolvers read as a number is an address.
 fn is_name(text: &str) -> bool {
+    let last = text.trim_end_matches('.').rsplit('.').next();
+    let is_number =
+        |label: &str| label.starts_with("0x") || label.bytes().all(|digit| digit.is_ascii_digit());
     text.len() <= NAME
+        && !last.is_none_or(is_number)
         && text
             .chars()
             .all(|one| one.is_alphanumeric() || "-_.".contains(one))
@@ -231,16 +237,14 @@ fn asked<'a>(value: Option<&'a String>, name: &'static str) -> Result<&'a str, R
 fn not_allowed(what: &'static str, value: &str) -> Refusal {
     Refusal::NotAllowed {
         what,
-        value: cut(value),
+        value: cut(value, SHOWN),
     }
 }
 
-/// As much of a stranger's text as is shown.
-fn cut(text: &str) -> String {
-    text.chars()
-        .filter(|one| !one.is_control())
-        .take(64)
-        .collect()
+/// As many characters of a stranger's text as are shown.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let shown = text.chars().filter(|one| !one.is_control());
+    shown.take(most).collect()
 }
 
 #[cfg(test)]
@@ -299,6 +303,8 @@ mod tests {
             (asking("", "", "80"), "dst_ip"),
             (asking("", "internal", "80"), "dst_ip"),
             (asking(&"a".repeat(300), "", "80"), "aaaa"),
+            (asking("127.1.", "", "80"), "address 127.1"),
+            (asking("0x7f000001", "", "80"), "address 0x7f"),
             (asking("a\r\n.internal", "", "80"), "address a.internal"),
             (r#"{"dst_protocol":"udp"}"#.to_owned(), "udp"),
             (r#"{"connType":"resolver"}"#.to_owned(), "resolver"),

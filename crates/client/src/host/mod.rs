@@ -16,10 +16,9 @@ mod lead;
 mod target;
 mod terminator;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::{
-    sync::Notify,
     task::JoinSet,
     time::{Instant, sleep},
 };
@@ -27,6 +26,7 @@ use tokio::{
 use crate::{Right, Service, Session, SessionError, jittered};
 use config::HostConfig;
 pub(crate) use destination::TEST;
+use destination::cut;
 use identity::HostIdentity;
 pub(crate) use lead::ECHO;
 pub use target::{Protocol, Target};
@@ -34,8 +34,9 @@ use terminator::Terminator;
 
 /// Everything is read again after so long, even if nothing has changed.
 const WHOLE: Duration = Duration::from_secs(300);
-/// The least pause between two questions.
-const PAUSE: Duration = Duration::from_secs(1);
+
+/// The most characters of the reason why a service is not hosted.
+const REASON: usize = 300;
 
 /// What a host hosts.
 #[derive(Debug, Clone)]
@@ -59,8 +60,6 @@ struct Follower {
     running: BTreeMap<String, Running>,
     /// What was said about a service that is not hosted, by its name.
     told: BTreeMap<String, String>,
-    /// A terminator has failed, perhaps because something has changed.
-    failed: Arc<Notify>,
     /// When everything was read, and which change was the last then.
     read: Option<(Instant, String)>,
 }
@@ -73,7 +72,6 @@ pub async fn host(session: Session, hosted: Hosted, poll: Duration) {
         hosted,
         running: BTreeMap::new(),
         told: BTreeMap::new(),
-        failed: Arc::new(Notify::new()),
         read: None,
     };
     let mut told = None;
@@ -85,11 +83,7 @@ pub async fn host(session: Session, hosted: Hosted, poll: Duration) {
             tracing::warn!(%error, "the services of the identity cannot be read");
         }
         told = failure;
-        sleep(PAUSE.min(poll)).await;
-        tokio::select! {
-            () = sleep(jittered(poll)) => {}
-            () = follower.failed.notified() => {}
-        }
+        sleep(jittered(poll)).await;
     }
 }
 
@@ -137,8 +131,7 @@ impl Follower {
             self.running.remove(&id);
             let mut tasks = JoinSet::new();
             for terminator in &terminators {
-                let (session, failed) = (self.session.clone(), Arc::clone(&self.failed));
-                tasks.spawn(terminator.clone().run(session, failed));
+                tasks.spawn(terminator.clone().run(self.session.clone()));
             }
             let running = Running {
                 terminators,
@@ -168,7 +161,7 @@ impl Follower {
                     match HostConfig::of_service(&service.config) {
                         Ok(configs) => all.push((service.clone(), configs)),
                         Err(error) => {
-                            problems.insert(service.name.clone(), error.to_string());
+                            problems.insert(service.name.clone(), cut(&error.to_string(), REASON));
                         }
                     }
                 }

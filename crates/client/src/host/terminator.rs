@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Mutex as AsyncMutex, Notify, Semaphore, watch},
+    sync::{Semaphore, watch},
     task::JoinSet,
     time::{Instant, sleep},
 };
@@ -12,8 +12,9 @@ use tokio::{
 use super::{
     check::Health,
     config::HostConfig,
+    destination::{SHOWN, cut},
     identity::{HostIdentity, instance},
-    lead::lead,
+    lead::{HostError, lead},
 };
 use crate::{
     Binding, Right, RouterError, Service, Session, SessionError,
@@ -46,7 +47,11 @@ impl PartialEq for Terminator {
     fn eq(&self, other: &Self) -> bool {
         let of = |one: &Self| {
             let service = &one.service;
-            (service.name.clone(), service.encryption_required)
+            (
+                service.name.clone(),
+                service.encryption_required,
+                service.posture.clone(),
+            )
         };
         of(self) == of(other)
             && self.config == other.config
@@ -61,11 +66,8 @@ struct Shared {
     terminator: Terminator,
     health: Health,
     free: Arc<Semaphore>,
-    /// Held while a binding is made, so that no two are made at one router.
-    binding: AsyncMutex<()>,
     /// The addresses of the routers that have a binding.
     taken: Mutex<HashSet<String>>,
-    failed: Arc<Notify>,
 }
 
 /// A binding that has ended, or was not made.
@@ -100,14 +102,12 @@ impl Terminator {
     }
 
     /// Offers the terminator at as many routers as its config says, until the task is dropped.
-    pub(super) async fn run(self, session: Session, failed: Arc<Notify>) {
+    pub(super) async fn run(self, session: Session) {
         let shared = Arc::new(Shared {
             session,
             health: Health::new(self.cost, self.precedence),
             free: Arc::new(Semaphore::new(CONNECTIONS)),
-            binding: AsyncMutex::default(),
             taken: Mutex::default(),
-            failed,
             terminator: self,
         });
         let weak = Arc::downgrade(&shared);
@@ -150,11 +150,16 @@ impl Shared {
         let (mut pause, mut told) = (FIRST_PAUSE, String::new());
         loop {
             let Ended { error, lasted } = self.serve(&listener, is_first).await;
-            self.session
-                .forget_session(&self.terminator.service, Right::Bind);
             if matches!(error, SessionError::Router(RouterError::AllTaken)) {
                 sleep(jittered(ALL_TAKEN)).await;
+                self.session
+                    .forget_session(&self.terminator.service, Right::Bind);
                 continue;
+            }
+            // Whatever ended the binding may have ended the session.
+            if !matches!(error, SessionError::Router(RouterError::Unreachable(_))) {
+                self.session
+                    .forget_session(&self.terminator.service, Right::Bind);
             }
             let has_lasted = lasted > LAST_PAUSE;
             let reason = error.to_string();
@@ -166,24 +171,15 @@ impl Shared {
                 pause = FIRST_PAUSE;
             }
             sleep(jittered(pause)).await;
-            self.failed.notify_one();
             pause = (pause * 2).min(LAST_PAUSE);
         }
     }
 
     /// Offers the terminator at one router until that ends.
     async fn serve(&self, listener: &str, is_first: bool) -> Ended {
-        let standing = self.health.standing();
-        let bound = {
-            let _one = self.binding.lock().await;
-            let (present, taken) = (*standing.borrow(), self.taken.lock().clone());
-            let bound = self.bind(listener, present, &taken).await;
-            if let Ok((_, router)) = &bound {
-                self.taken.lock().insert(router.clone());
-            }
-            bound
-        };
-        let (binding, router) = match bound {
+        let mut standing = self.health.standing();
+        let present = *standing.borrow_and_update();
+        let (binding, router) = match self.bind(listener, present).await {
             Ok(bound) => bound,
             Err(error) => {
                 return Ended {
@@ -195,7 +191,8 @@ impl Shared {
         let begin = Instant::now();
         let service = self.terminator.service();
         tracing::info!(%service, %router, "the service is hosted");
-        let error = self.answer(binding, standing, is_first).await;
+        let announced = present.events;
+        let error = self.answer(binding, standing, announced, is_first).await;
         self.taken.lock().remove(&router);
         Ended {
             error,
@@ -203,11 +200,11 @@ impl Shared {
         }
     }
 
+    /// Offers the terminator at a router that has none of its bindings.
     async fn bind(
         &self,
         listener: &str,
         standing: Standing,
-        taken: &HashSet<String>,
     ) -> Result<(Binding, String), SessionError> {
         let offer = Offer {
             listener: listener.to_owned(),
@@ -215,9 +212,20 @@ impl Shared {
             cost: standing.cost,
             precedence: standing.precedence,
         };
-        self.session
-            .bind(&self.terminator.service, &offer, taken)
-            .await
+        let service = &self.terminator.service;
+        loop {
+            let taken = self.taken.lock().clone();
+            let (router, channel) = self.session.hosting_channel(service, &taken).await?;
+            // Another binding of this terminator may have got there in the meantime.
+            if !self.taken.lock().insert(router.clone()) {
+                continue;
+            }
+            let bound = self.session.bind_over(&channel, service, &offer).await;
+            if bound.is_err() {
+                self.taken.lock().remove(&router);
+            }
+            return bound.map(|binding| (binding, router));
+        }
     }
 
     /// Answers those who dial, until the binding ends.
@@ -225,13 +233,13 @@ impl Shared {
         &self,
         mut binding: Binding,
         mut standing: watch::Receiver<Standing>,
+        mut announced: u64,
         is_first: bool,
     ) -> SessionError {
         let of_service = |error| SessionError::Dial {
             service: self.terminator.service().to_owned(),
             error,
         };
-        let mut announced = standing.borrow_and_update().events;
         loop {
             let dialer = tokio::select! {
                 dialer = binding.next() => dialer,
@@ -260,9 +268,13 @@ impl Shared {
             let service = self.terminator.service().to_owned();
             let config = self.terminator.config.clone();
             tokio::spawn(async move {
-                let dialed_by = dialer.name().unwrap_or_default().to_owned();
+                let dialed_by = cut(dialer.name().unwrap_or_default(), SHOWN);
                 match lead(dialer, &config).await {
                     Ok(()) => tracing::debug!(%service, %dialed_by, "a connection has ended"),
+                    // Dialers choose what they ask for.
+                    Err(error @ HostError::Refused(_)) => {
+                        tracing::debug!(%service, %dialed_by, %error, "a dialer is refused");
+                    }
                     Err(error) => {
                         tracing::warn!(%service, %dialed_by, %error, "a connection failed");
                     }
@@ -325,7 +337,9 @@ mod tests {
     fn instances_are_templates() {
         let identity = json!({
             "name": "server",
-            "tags": { "site": "a$tunneler_id.tag[site]", "floor": 3 },
+            "tags": {
+                "site": "a$tunneler_id.tag[site]", "floor": 3, "list": ["$tunneler_id.tag[list]"],
+            },
             "appData": { "rack": "r1" },
         });
         for (options, expected) in [
@@ -342,7 +356,11 @@ mod tests {
             ),
             (
                 json!({ "identity": "$tunneler_id.tag[site]" }),
-                Some("atunneler_id.tag[site]"),
+                Some("a$tunneler_id.tag[site]"),
+            ),
+            (
+                json!({ "identity": "$tunneler_id.tag[list]" }),
+                Some(r#"["$tunneler_id.tag[list]"]"#),
             ),
             (
                 json!({ "identity": "$tunneler_id.tag[site" }),

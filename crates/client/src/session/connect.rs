@@ -92,17 +92,16 @@ impl Session {
         })
     }
 
-    /// Offers a terminator of a service at one router, which is none of those in `taken`. Returns
-    /// the address of that router as well.
+    /// A channel to a router at which a service can be hosted, and which is none of those in
+    /// `taken`; with its address.
     ///
     /// # Errors
     /// [`SessionError`]. [`RouterError::AllTaken`] if every router of the service is taken.
-    pub async fn bind(
+    pub(crate) async fn hosting_channel(
         &self,
         service: &Service,
-        offer: &Offer,
         taken: &HashSet<String>,
-    ) -> Result<(Binding, String), SessionError> {
+    ) -> Result<(String, Channel), SessionError> {
         let session = self.service_session(service, Right::Bind).await?;
         let free: Vec<EdgeRouter> = session
             .edge_routers
@@ -113,7 +112,20 @@ impl Session {
         if free.is_empty() && !taken.is_empty() {
             return Err(RouterError::AllTaken.into());
         }
-        let (address, channel) = self.channel(&free).await?;
+        self.channel(&free).await
+    }
+
+    /// Offers a terminator of a service over a channel.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub(crate) async fn bind_over(
+        &self,
+        channel: &Channel,
+        service: &Service,
+        offer: &Offer,
+    ) -> Result<Binding, SessionError> {
+        let session = self.service_session(service, Right::Bind).await?;
         let bind = Bind {
             session: &session.token,
             is_encrypted: service.encryption_required,
@@ -122,13 +134,20 @@ impl Session {
             precedence: offer.precedence,
             listener: &offer.listener,
         };
-        let bound = Binding::bind(&channel, &bind).await;
-        bound
-            .map(|binding| (binding, address))
-            .map_err(|error| SessionError::Dial {
-                service: service.name.clone(),
-                error,
-            })
+        let bound = Binding::bind(channel, &bind).await;
+        bound.map_err(|error| SessionError::Dial {
+            service: service.name.clone(),
+            error,
+        })
+    }
+
+    /// Offers a terminator of a service at one router.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn bind(&self, service: &Service, offer: &Offer) -> Result<Binding, SessionError> {
+        let (_, channel) = self.hosting_channel(service, &HashSet::new()).await?;
+        self.bind_over(&channel, service, offer).await
     }
 
     /// An open channel to one of these routers, or a new one to the first that answers; with the

@@ -1,10 +1,15 @@
 //! A log-in: what it sends, and what its answer says.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
+use super::error::SessionError;
 use crate::controller::or_default;
 
 /// Asks for the code of a second factor. Blocks. The error is for people.
@@ -34,12 +39,24 @@ pub(super) struct LoggedIn {
     /// How long the session lives without a request.
     #[serde(default, deserialize_with = "or_default")]
     pub(super) expiration_seconds: u64,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) is_cert_extendable: bool,
+    /// Not every controller says it.
+    #[serde(default)]
+    pub(super) is_cert_extendable: Option<bool>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) is_cert_extend_requested: bool,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) is_cert_key_roll_requested: bool,
+    /// Whether the presented certificate lacked the authorities between it and the root.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) improper_client_cert_chain: bool,
+}
+
+/// A log-in that was refused.
+pub(super) struct RefusedLogIn {
+    pub(super) error: SessionError,
+    pub(super) pause: Duration,
+    /// No other one is tried before.
+    pub(super) until: Instant,
 }
 
 /// What a log-in still wants.

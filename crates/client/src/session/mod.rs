@@ -1,5 +1,6 @@
 //! The log-in of an identity: its services, the sessions for them, and the channels to routers.
 
+mod authentication;
 mod connect;
 mod error;
 mod login;
@@ -10,7 +11,7 @@ mod upkeep;
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use http::Method;
@@ -22,15 +23,17 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::{
     controller::{Controller, RequestError, or_default, tls},
     identity_file::IdentityFile,
-    posture::{self, PostureQuery},
+    posture::{self, Machine, PostureQuery},
     routers::{EdgeRouter, Routers},
     status::{Describe, SessionStatus},
 };
 pub use error::SessionError;
 pub use login::{AskCode, LogInOptions};
-use login::{AuthQuery, LoggedIn, environment};
+use login::{LoggedIn, RefusedLogIn};
 pub use service::{Offer, Right, Service};
 
+/// After so long posture is reported again.
+const REPORTED: Duration = Duration::from_secs(300);
 /// Services of one answer, and the most of all that are looked at.
 const PAGE: usize = 250;
 const SERVICES: usize = 20_000;
@@ -47,20 +50,37 @@ struct Inner {
     login: Mutex<LoggedIn>,
     /// Held during a log-in, so that several callers log in once.
     logging_in: AsyncMutex<()>,
+    /// The last log-in that was refused, for as long as no other one is tried.
+    refusal: Mutex<Option<RefusedLogIn>>,
     /// The sessions for services, by the right and the id of the service.
     service_sessions: Mutex<HashMap<(Right, String), Arc<ServiceSession>>>,
     posture: Mutex<Posture>,
+    machine: Arc<Mutex<Machine>>,
     /// What this session is used for.
     services: Mutex<Vec<Describe>>,
-    /// Until when no renewal of the certificate is tried, after one that failed.
+    /// Until when no renewal of the certificate is tried.
     renewal_pause: Mutex<Option<Instant>>,
 }
 
-/// What the services in use want to know about this machine, and what was reported last.
+/// What the services in use want to know about this machine, and what was reported last, and when.
 #[derive(Default)]
 struct Posture {
-    queries: BTreeSet<PostureQuery>,
-    reported: Vec<Json>,
+    /// By the id of the service.
+    queries: HashMap<String, BTreeSet<PostureQuery>>,
+    reported: Option<(Vec<Json>, Instant)>,
+}
+
+impl Posture {
+    fn queries(&self) -> BTreeSet<PostureQuery> {
+        self.queries.values().flatten().cloned().collect()
+    }
+
+    /// Whether these answers are what was reported, and not long ago: a controller that was
+    /// restarted has forgotten them.
+    fn is_known(&self, answers: &[Json]) -> bool {
+        let reported = self.reported.as_ref();
+        reported.is_some_and(|(known, at)| known == answers && at.elapsed() < REPORTED)
+    }
 }
 
 /// The right to dial or to host one service.
@@ -98,11 +118,19 @@ impl Session {
             logging_in: AsyncMutex::default(),
             service_sessions: Mutex::default(),
             posture: Mutex::default(),
+            machine: Arc::default(),
+            refusal: Mutex::default(),
             services: Mutex::default(),
             renewal_pause: Mutex::default(),
         }));
         session.renew("").await?;
         Ok(session)
+    }
+
+    /// Whether the session logs in with this certificate, at these controllers.
+    pub fn holds(&self, identity: &IdentityFile) -> bool {
+        let own = self.0.identity.lock();
+        own.controllers() == identity.controllers() && own.fingerprint() == identity.fingerprint()
     }
 
     /// Whether both are the same session.
@@ -117,7 +145,12 @@ impl Session {
 
     /// Adds a service to the status of the session, until its description ends.
     pub(crate) fn describe(&self, service: Describe) {
-        self.0.services.lock().push(service);
+        let mut services = self.0.services.lock();
+        // Those that have ended are dropped once in a while.
+        if services.len().is_power_of_two() {
+            services.retain(|describe| describe().is_some());
+        }
+        services.push(service);
     }
 
     /// What the session is used for now.
@@ -146,69 +179,6 @@ impl Session {
 
     fn controller(&self) -> Controller {
         self.0.controller.lock().clone()
-    }
-
-    /// Logs in again, unless somebody else has done so since `former` was the token.
-    async fn renew(&self, former: &str) -> Result<(), SessionError> {
-        let _one = self.0.logging_in.lock().await;
-        if self.token() != former {
-            return Ok(());
-        }
-        if self.0.identity.lock().certificate().is_none() {
-            return Err(SessionError::NoCertificate);
-        }
-        let about = json!({
-            "sdkInfo": {
-                "type": "overkeep",
-                "version": env!("CARGO_PKG_VERSION"),
-                "appId": "overkeep",
-                "appVersion": env!("CARGO_PKG_VERSION"),
-            },
-            "envInfo": environment(),
-            "configTypes": ["all"],
-        });
-        let path = "/authenticate?method=cert";
-        let login: LoggedIn = self
-            .controller()
-            .ask(Method::POST, path, None, Some(about))
-            .await?;
-        let wanted = login.auth_queries.clone();
-        *self.0.login.lock() = login;
-        if !wanted.is_empty()
-            && let Err(error) = self.give_code(&wanted).await
-        {
-            self.log_out().await;
-            return Err(error);
-        }
-        self.0.service_sessions.lock().clear();
-        self.0.posture.lock().reported.clear();
-        self.0.routers.forget();
-        Ok(())
-    }
-
-    /// Gives the code of a second factor.
-    async fn give_code(&self, wanted: &[AuthQuery]) -> Result<(), SessionError> {
-        let is_code = |query: &AuthQuery| ["MFA", "TOTP"].contains(&query.type_id.as_str());
-        if let Some(other) = wanted.iter().find(|query| !is_code(query)) {
-            let text = format!("one of the type {} is not supported yet", other.type_id);
-            return Err(SessionError::SecondFactor(text));
-        }
-        let ask_code = self.0.options.ask_code.clone();
-        let ask_code = ask_code.ok_or_else(|| {
-            SessionError::SecondFactor("there is nobody to ask for a code".to_owned())
-        })?;
-        let code = tokio::task::spawn_blocking(move || ask_code()).await;
-        let code = code.map_err(|_| RequestError::GivenUp)?;
-        let code = code.map_err(SessionError::SecondFactor)?;
-        let (controller, token) = (self.controller(), self.token());
-        let body = json!({ "code": code.trim() });
-        let path = "/authenticate/mfa";
-        let asked = controller.ask::<Json>(Method::POST, path, Some(&token), Some(body));
-        match asked.await {
-            Ok(_) => Ok(()),
-            Err(RequestError::Refused { reason, .. }) => Err(SessionError::SecondFactor(reason)),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Asks with the token of the session; once more after a new log-in if it has ended.
@@ -244,31 +214,23 @@ impl Session {
         found.ok_or_else(|| SessionError::NoService(name.to_owned()))
     }
 
-    /// Ends the API session.
-    pub async fn log_out(&self) {
-        let (controller, token) = (self.controller(), self.token());
-        let path = "/current-api-session";
-        let ended = controller.ask::<Json>(Method::DELETE, path, Some(&token), None);
-        if let Err(error) = ended.await {
-            tracing::debug!(%error, "the API session could not be ended");
-        }
-    }
-
-    /// Reports what the services in use want to know about this machine, if it has changed.
+    /// Reports what the services in use want to know about this machine, if it has changed or was
+    /// reported long ago.
     async fn report_posture(&self) -> Result<(), SessionError> {
-        let queries = self.0.posture.lock().queries.clone();
+        let queries = self.0.posture.lock().queries();
         if queries.is_empty() {
             return Ok(());
         }
-        let answers = tokio::task::spawn_blocking(move || posture::answers(&queries)).await;
+        let machine = Arc::clone(&self.0.machine);
+        let answers = tokio::task::spawn_blocking(move || machine.lock().answers(&queries)).await;
         let answers = answers.map_err(|_| RequestError::GivenUp)?;
-        if answers.is_empty() || self.0.posture.lock().reported == answers {
+        if answers.is_empty() || self.0.posture.lock().is_known(&answers) {
             return Ok(());
         }
         let body = Json::Array(answers.clone());
         let path = "/posture-response-bulk";
         self.ask::<Json>(Method::POST, path, Some(body)).await?;
-        self.0.posture.lock().reported = answers;
+        self.0.posture.lock().reported = Some((answers, Instant::now()));
         Ok(())
     }
 
@@ -331,11 +293,8 @@ impl Session {
                 service: service.name.clone(),
             });
         }
-        let queries = posture::queries(&service.posture);
-        if !queries.is_empty() {
-            self.0.posture.lock().queries.extend(queries);
-            self.report_posture().await?;
-        }
+        self.add_posture(service);
+        self.report_posture().await?;
         let body = json!({ "serviceId": service.id, "type": right.name() });
         let session: ServiceSession = self.ask(Method::POST, "/sessions", Some(body)).await?;
         let session = Arc::new(session);
@@ -344,10 +303,22 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes another session for a service the next time.
+    /// Answers the posture checks of a service from now on.
+    fn add_posture(&self, service: &Service) {
+        let queries = posture::queries(&service.posture);
+        let mut posture = self.0.posture.lock();
+        if queries.is_empty() {
+            posture.queries.remove(&service.id);
+        } else {
+            posture.queries.insert(service.id.clone(), queries);
+        }
+    }
+
+    /// Takes another session for a service the next time, and reports posture before.
     pub(crate) fn forget_session(&self, service: &Service, right: Right) {
         let key = (right, service.id.clone());
         self.0.service_sessions.lock().remove(&key);
+        self.0.posture.lock().reported = None;
     }
 }
 

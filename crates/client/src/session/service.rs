@@ -22,7 +22,7 @@ pub struct Service {
     #[serde(default, deserialize_with = "or_default")]
     pub config: BTreeMap<String, Json>,
     #[serde(rename = "postureQueries", default, deserialize_with = "or_default")]
-    pub(super) posture: Vec<PosturePolicy>,
+    pub(crate) posture: Vec<PosturePolicy>,
 }
 
 impl Service {

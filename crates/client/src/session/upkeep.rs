@@ -14,7 +14,7 @@ use crate::{
 
 /// How often posture is looked at.
 const POSTURE: Duration = Duration::from_secs(20);
-/// The pause after a renewal of the certificate that failed.
+/// The pause after a renewal of the certificate, if it is due still.
 const AFTER_RENEWAL: Duration = Duration::from_secs(3_600);
 
 impl Session {
@@ -58,7 +58,7 @@ impl Session {
         Ok(())
     }
 
-    /// Renews the certificate of the identity if that is due. A failure is logged once an hour.
+    /// Renews the certificate of the identity if that is due, at most once an hour for one reason.
     async fn renew_certificate(&self) {
         let (identity, login) = (self.0.identity.lock().clone(), self.0.login.lock().clone());
         let Some(leaf) = identity.certificate().and_then(|own| own.leaf()) else {
@@ -69,17 +69,23 @@ impl Session {
             .map_or(0, |since| since.as_secs().cast_signed());
         let is_due = login.is_cert_extend_requested
             || login.is_cert_key_roll_requested
+            || login.improper_client_cert_chain
             || renewal::is_due(leaf, now);
+        if !is_due {
+            *self.0.renewal_pause.lock() = None;
+            return;
+        }
         let is_paused = self
             .0
             .renewal_pause
             .lock()
             .is_some_and(|end| end > Instant::now());
-        if !is_due || is_paused {
+        if is_paused {
             return;
         }
+        *self.0.renewal_pause.lock() = Some(Instant::now() + AFTER_RENEWAL);
         let renewed = match &self.0.options.file {
-            _ if !login.is_cert_extendable => {
+            _ if login.is_cert_extendable == Some(false) => {
                 Err("the controller does not renew certificates of its authority".to_owned())
             }
             None => Err("its file is not known".to_owned()),
@@ -87,29 +93,24 @@ impl Session {
                 .await
                 .map_err(|error| error.to_string()),
         };
-        let renewed = renewed.and_then(|renewed| match renewed {
-            Some(renewed) => self.take(&renewed).map_err(|error| error.to_string()),
-            None => Ok(()),
-        });
-        match renewed {
+        match renewed.and_then(|renewed| self.take(&renewed).map_err(|error| error.to_string())) {
             Ok(()) => tracing::info!(identity = %self.identity(), "the certificate is renewed"),
             Err(error) => {
-                *self.0.renewal_pause.lock() = Some(Instant::now() + AFTER_RENEWAL);
-                let end = leaf.not_after();
-                let identity = self.identity();
+                let (identity, end) = (self.identity(), leaf.not_after());
                 tracing::warn!(%identity, %error, end, "the certificate is not renewed");
             }
         }
     }
 
     /// Uses an identity with another certificate from now on. Open channels stay.
-    fn take(&self, identity: &IdentityFile) -> Result<(), RequestError> {
+    pub(super) fn take(&self, identity: &IdentityFile) -> Result<(), RequestError> {
         *self.0.controller.lock() = Controller::of(identity)?;
         self.0.routers.set_tls(tls(identity)?);
         *self.0.identity.lock() = identity.clone();
         let mut login = self.0.login.lock();
         login.is_cert_extend_requested = false;
         login.is_cert_key_roll_requested = false;
+        login.improper_client_cert_chain = false;
         Ok(())
     }
 }
