@@ -137,7 +137,7 @@ impl Forwarding {
             let forwarding = self.clone();
             tokio::spawn(async move {
                 let service = forwarding.name();
-                match forwarding.lead(socket).await {
+                match forwarding.lead(socket, from).await {
                     Ok(()) => tracing::debug!(%service, %from, "a connection has ended"),
                     Err(error) => tracing::warn!(%service, %from, %error, "a connection failed"),
                 }
@@ -146,10 +146,11 @@ impl Forwarding {
         }
     }
 
-    async fn lead(&self, mut socket: TcpStream) -> Result<(), ForwardError> {
+    async fn lead(&self, mut socket: TcpStream, from: SocketAddr) -> Result<(), ForwardError> {
         drop(socket.set_nodelay(true));
         let led = match self.dial().await {
             Ok(connection) => {
+                tracing::debug!(service = %self.name(), %from, "a connection has begun");
                 let (input, output) = socket.split();
                 pump(connection, input, output)
                     .await

@@ -38,7 +38,6 @@ impl Session {
             Ok(login) => {
                 *self.0.refusal.lock() = None;
                 *self.0.login.lock() = login;
-                self.0.service_sessions.lock().clear();
                 self.0.posture.lock().reported = None;
                 self.0.routers.forget();
                 Ok(())

@@ -29,11 +29,14 @@ impl Session {
         terminator: Option<&str>,
         app_data: Option<&[u8]>,
     ) -> Result<Connection, SessionError> {
-        let first = self.dial_once(service, terminator, app_data).await;
-        match first {
+        let session = self.service_session(service, Right::Dial).await?;
+        let routers = &session.edge_routers;
+        match self.dial_over(routers, service, terminator, app_data).await {
             Err(error) if error.may_be_outdated() => {
-                self.forget_session(service, Right::Dial);
-                self.dial_once(service, terminator, app_data).await
+                session.outdate();
+                let session = self.service_session(service, Right::Dial).await?;
+                let routers = &session.edge_routers;
+                self.dial_over(routers, service, terminator, app_data).await
             }
             other => other,
         }
@@ -50,17 +53,6 @@ impl Session {
             .iter()
             .filter(|one| one.address().is_some());
         Ok(online.cloned().collect())
-    }
-
-    async fn dial_once(
-        &self,
-        service: &Service,
-        terminator: Option<&str>,
-        app_data: Option<&[u8]>,
-    ) -> Result<Connection, SessionError> {
-        let session = self.service_session(service, Right::Dial).await?;
-        self.dial_over(&session.edge_routers, service, terminator, app_data)
-            .await
     }
 
     /// Dials a service over one of these routers.

@@ -6,6 +6,7 @@ mod error;
 mod login;
 mod renewal;
 mod service;
+mod service_sessions;
 mod upkeep;
 
 use std::{
@@ -21,16 +22,17 @@ use serde_json::{Value as Json, json};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    controller::{Controller, RequestError, or_default, tls},
+    controller::{Controller, RequestError, tls},
     identity_file::IdentityFile,
     posture::{self, Machine, PostureQuery},
-    routers::{EdgeRouter, Routers},
+    routers::Routers,
     status::{Describe, SessionStatus},
 };
 pub use error::SessionError;
 pub use login::{AskCode, LogInOptions};
 use login::{LoggedIn, RefusedLogIn};
 pub use service::{Offer, Right, Service};
+use service_sessions::{ServiceSession, ServiceSessions};
 
 /// After so long posture is reported again.
 const REPORTED: Duration = Duration::from_secs(300);
@@ -52,8 +54,7 @@ struct Inner {
     logging_in: AsyncMutex<()>,
     /// The last log-in that was refused, for as long as no other one is tried.
     refusal: Mutex<Option<RefusedLogIn>>,
-    /// The sessions for services, by the right and the id of the service.
-    service_sessions: Mutex<HashMap<(Right, String), Arc<ServiceSession>>>,
+    service_sessions: ServiceSessions,
     posture: Mutex<Posture>,
     machine: Arc<Mutex<Machine>>,
     /// What this session is used for.
@@ -83,15 +84,6 @@ impl Posture {
     }
 }
 
-/// The right to dial or to host one service.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ServiceSession {
-    token: String,
-    #[serde(default, deserialize_with = "or_default")]
-    edge_routers: Vec<EdgeRouter>,
-}
-
 impl Session {
     /// Logs in.
     ///
@@ -116,7 +108,7 @@ impl Session {
             options,
             login: Mutex::default(),
             logging_in: AsyncMutex::default(),
-            service_sessions: Mutex::default(),
+            service_sessions: ServiceSessions::default(),
             posture: Mutex::default(),
             machine: Arc::default(),
             refusal: Mutex::default(),
@@ -283,24 +275,21 @@ impl Session {
         service: &Service,
         right: Right,
     ) -> Result<Arc<ServiceSession>, SessionError> {
-        let key = (right, service.id.clone());
-        if let Some(known) = self.0.service_sessions.lock().get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        if !service.grants(right) {
-            return Err(SessionError::NoRight {
-                right: right.verb(),
-                service: service.name.clone(),
-            });
-        }
-        self.add_posture(service);
-        self.report_posture().await?;
-        let body = json!({ "serviceId": service.id, "type": right.name() });
-        let session: ServiceSession = self.ask(Method::POST, "/sessions", Some(body)).await?;
-        let session = Arc::new(session);
-        let mut sessions = self.0.service_sessions.lock();
-        sessions.insert(key, Arc::clone(&session));
-        Ok(session)
+        let asked = async {
+            if !service.grants(right) {
+                return Err(SessionError::NoRight {
+                    right: right.verb(),
+                    service: service.name.clone(),
+                });
+            }
+            self.add_posture(service);
+            self.report_posture().await?;
+            let body = json!({ "serviceId": service.id, "type": right.name() });
+            self.ask(Method::POST, "/sessions", Some(body)).await
+        };
+        let sessions = &self.0.service_sessions;
+        let login = || self.token();
+        sessions.get(right, &service.id, login, asked).await
     }
 
     /// Answers the posture checks of a service from now on.
@@ -316,8 +305,7 @@ impl Session {
 
     /// Takes another session for a service the next time, and reports posture before.
     pub(crate) fn forget_session(&self, service: &Service, right: Right) {
-        let key = (right, service.id.clone());
-        self.0.service_sessions.lock().remove(&key);
+        self.0.service_sessions.outdate(right, &service.id);
         self.0.posture.lock().reported = None;
     }
 }
