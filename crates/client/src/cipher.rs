@@ -188,6 +188,47 @@ mod tests {
         }
     }
 
+    /// A word of the recorded streams, from hexadecimal digits.
+    fn recorded(word: &str) -> Vec<u8> {
+        let digits = word.as_bytes().chunks(2);
+        digits
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn streams_of_libsodium_are_read() {
+        let mut lines = include_str!("cipher/libsodium.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
+        let mut keys = || {
+            let words: Vec<&str> = lines.next().unwrap().split(' ').collect();
+            KeyPair {
+                secret: Zeroizing::new(recorded(words[1]).try_into().unwrap()),
+                public: recorded(words[2]).try_into().unwrap(),
+            }
+        };
+        let (dialer, host) = (keys(), keys());
+        let (.., from_dialer) = host.hosting(Some(dialer.public())).unwrap();
+        let (.., from_host) = dialer.dialing(Some(host.public())).unwrap();
+        let mut readers = [("to-host", from_dialer), ("to-dialer", from_host)];
+        let (mut place, mut number, mut read) = (0, 0, 0);
+        for line in lines {
+            if let Some((name, header)) = line.split_once(' ') {
+                place = readers.iter().position(|one| one.0 == name).unwrap();
+                assert_eq!(readers[place].1.decrypt(&recorded(header)), Ok(None));
+                number = 0;
+                continue;
+            }
+            let text = readers[place].1.decrypt(&recorded(line)).unwrap().unwrap();
+            let expected = (0..text.len()).map(|place| ((7 * place + number) % 251) as u8);
+            assert!(expected.eq(text), "message {number}");
+            number += 1;
+            read += 1;
+        }
+        assert_eq!(read, 24);
+    }
+
     #[test]
     fn a_header_may_come_with_the_first_message() {
         let ((mut to_host, header, _), (.., mut from_dialer)) = pair();

@@ -119,7 +119,8 @@ impl Forwarding {
         let weak = Arc::downgrade(&free);
         self.describe(port.local_addr(), move || {
             let free = weak.upgrade()?.available_permits();
-            Some(CONNECTIONS.saturating_sub(free))
+            // One place is taken for the connection that is waited for.
+            Some(CONNECTIONS.saturating_sub(free + 1))
         });
         loop {
             let Ok(one) = Arc::clone(&free).acquire_owned().await else {

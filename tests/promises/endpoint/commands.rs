@@ -57,6 +57,49 @@ fn enroll_writes_a_file_once_and_says_where() {
 }
 
 #[test]
+fn networks_are_found_by_the_address_of_a_controller() {
+    let server = TestServer::start();
+    let directory = tempfile::tempdir().unwrap();
+    let root = server
+        .anonymous()
+        .get("/.well-known/est/cacerts")
+        .expect(200);
+    let root = crate::harness::listed(&root.text)
+        .iter()
+        .map(|der| pki::Certificate::from_der(der).unwrap().pem())
+        .collect::<String>();
+    std::fs::write(directory.path().join("roots.pem"), root).unwrap();
+    std::fs::write(directory.path().join("none.pem"), "").unwrap();
+    let url = format!("https://{}", server.bound());
+    let enroll = |roots: &str| {
+        let done = program()
+            .args(["enroll", "--url", &url, "-o", "network.json"])
+            .env("SSL_CERT_FILE", roots)
+            .env_remove("SSL_CERT_DIR")
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        (done.status.code(), text)
+    };
+    // Whoever is not proven by the authorities of this machine is told nothing.
+    let (status, text) = enroll("none.pem");
+    assert_eq!(status, Some(1), "{text}");
+    assert!(!directory.path().join("network.json").exists());
+    let (status, text) = enroll("roots.pem");
+    assert_eq!(status, Some(0), "{text}");
+    let written = std::fs::read_to_string(directory.path().join("network.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert!(
+        written["id"]["ca"]
+            .as_str()
+            .unwrap()
+            .contains("BEGIN CERTIFICATE")
+    );
+    assert!(written["id"]["key"].is_null());
+}
+
+#[test]
 fn standard_streams_hold_data_only() {
     let network = Network::new(true);
     let directory = tempfile::tempdir().unwrap();
@@ -350,6 +393,7 @@ fn status_tells_what_runs() {
     );
     assert!(session["certificateEnd"].as_i64().unwrap() > 0);
     assert_eq!(session["services"][0]["service"], network.service.as_str());
+    assert_eq!(session["services"][0]["connections"], 0);
     let done = place.program(&["status"]).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(
