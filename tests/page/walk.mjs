@@ -21,6 +21,7 @@ import * as newcomer from "./parts/newcomer.mjs";
 import * as openZitiConsole from "./parts/console.mjs";
 import * as pages from "./parts/pages.mjs";
 import * as records from "./parts/records.mjs";
+import * as sharing from "./parts/sharing.mjs";
 import * as texts from "./parts/texts.mjs";
 import * as times from "./parts/times.mjs";
 import { enter, expect, faults, origin, password, user } from "./browser.mjs";
@@ -41,6 +42,7 @@ const parts = Object.assign(
     logIn,
     account,
     newcomer,
+    sharing,
     hostile,
     openZitiConsole,
     texts,

@@ -194,13 +194,13 @@ export async function invitations(browser, ask) {
 const CHANGING = () =>
   [
     ...document.querySelectorAll(
-      '#content a[href$="/_new"], #content a[href*="/_new?"], #content a[href$="/edit"], #content a[href="#/start"], #content button',
+      '#content a[href$="/_new"], #content a[href*="/_new?"], #content a[href$="/edit"], #content a[href="#/share"], #content a[href="#/invite"], #content button',
     ),
   ]
     .filter(
       (one) =>
         one.matches("a") ||
-        /^(Create|Delete|Edit|Disable|Enable|Issue|Override|Remove|Take a|Prove|Restore|Repair|Check the data|End$|Make this|Give|Add|Enroll a|Refresh|Ask to)/.test(
+        /^(Create|Delete|Edit|Disable|Enable|Issue|Override|Remove|Take a|Prove|Restore|Repair|Check the data|End$|Make this|Give|Add|Invite$|Share|Refresh|Ask to)/.test(
           one.textContent.trim(),
         ),
     )
@@ -261,7 +261,12 @@ export async function readers(browser, ask, ids) {
         `${hash} offers ${offered.slice(0, 3).join(" | ")} to ${JSON.stringify(scope)}`,
       );
     }
-    for (const hash of ["#/identities/_new", `#/identities/${ids.alice}/edit`, "#/start"]) {
+    for (const hash of [
+      "#/identities/_new",
+      `#/identities/${ids.alice}/edit`,
+      "#/share",
+      "#/invite",
+    ]) {
       await open(page, hash);
       expect(
         !(await page.locator("#content form").count()),
@@ -270,7 +275,7 @@ export async function readers(browser, ask, ids) {
     }
     await page.keyboard.press("n");
     expect(
-      await page.evaluate(() => !location.hash.endsWith("_new") || location.hash === "#/start"),
+      await page.evaluate(() => !location.hash.endsWith("_new")),
       "the key N creates for who only reads",
     );
     await done();

@@ -59,12 +59,12 @@ export async function enrollment(browser) {
   await page.context().close();
 }
 
-/** The first steps, with the keyboard: a name, a token, and what the client does with it. */
-export async function firstSteps(browser) {
+/** An invitation, with the keyboard: a name, a token, and what the client does with it. */
+export async function invitation(browser) {
   const page = await signedIn(browser, 360, "dark");
-  await open(page, "#/start");
-  await check(page, "the first steps", true);
-  await page.getByLabel("Name of the client").focus();
+  await open(page, "#/invite");
+  await check(page, "an invitation", true);
+  await page.getByLabel("Name").first().focus();
   await page.keyboard.type("first-laptop");
   await page.keyboard.press("Enter");
   await page.locator(".qr path").waitFor();
@@ -74,7 +74,7 @@ export async function firstSteps(browser) {
     (await scanned(browser, page)) === (await page.locator(".enrollment pre").textContent()),
     "the QR code in a dark, narrow window holds the token",
   );
-  await check(page, "the first steps with a token", true);
+  await check(page, "an invitation with a token", true);
   const made = await enroll(await page.locator(".enrollment pre").textContent());
   await step(1).locator(".quiet").waitFor();
   await step(2).locator(".waiting").waitFor();

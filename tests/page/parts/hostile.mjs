@@ -282,7 +282,8 @@ export async function addresses(browser) {
     "#/identities/%3Cimg%20src%3Dx%3E",
     "#/__proto__/x/edit",
     "#//",
-    "#/start/nothing",
+    "#/share/nothing",
+    "#/invite/nothing",
   ]) {
     await page.evaluate((to) => {
       location.hash = to;

@@ -228,10 +228,16 @@ export async function formsForNewcomers(browser, ask, ids) {
   await page
     .waitForFunction(() => document.activeElement.matches(".asks input"), null, { timeout: 3000 })
     .catch(() => expect(false, "the first field of a question has no focus"));
-  await open(page, "#/start");
-  await page
-    .waitForFunction(() => document.activeElement.id === "client", null, { timeout: 3000 })
-    .catch(() => expect(false, "the first field of the first steps has no focus"));
+  for (const task of ["#/share", "#/invite"]) {
+    await open(page, task);
+    await page
+      .waitForFunction(
+        () => document.activeElement === document.querySelector("form.editor input"),
+        null,
+        { timeout: 3000 },
+      )
+      .catch(() => expect(false, `the first field of ${task} has no focus`));
+  }
   await open(page, `#/identities/${ids.farah}`);
   await page.getByRole("button", { name: "Disable" }).click();
   await page

@@ -173,7 +173,7 @@ export async function copy(browser, ask, ids) {
   await typeIn(page);
   await page.waitForFunction(SETTLED);
   await open(page, `#/identities/${ids.goran}`);
-  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "Copy", exact: true }).click();
   await page.getByRole("button", { name: "Copied" }).waitFor();
   const { enrollment } = await ask("GET", `/identities/${ids.goran}`);
   expect(

@@ -15,6 +15,7 @@ const WORDS = [
   "Dial",
   "Bind",
   "AllOf",
+  "AnyOf",
   "Id",
   "Roles",
   "Display",

@@ -67,6 +67,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/changes.js"),
         ),
         File::new(
+            "/page/command.js",
+            JAVASCRIPT,
+            include_bytes!("assets/command.js"),
+        ),
+        File::new(
             "/page/detail.js",
             JAVASCRIPT,
             include_bytes!("assets/detail.js"),
@@ -137,6 +142,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/invitation.js"),
         ),
         File::new(
+            "/page/invite.js",
+            JAVASCRIPT,
+            include_bytes!("assets/invite.js"),
+        ),
+        File::new(
             "/page/kinds.js",
             JAVASCRIPT,
             include_bytes!("assets/kinds.js"),
@@ -155,6 +165,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             "/page/login.js",
             JAVASCRIPT,
             include_bytes!("assets/login.js"),
+        ),
+        File::new(
+            "/page/machines.js",
+            JAVASCRIPT,
+            include_bytes!("assets/machines.js"),
         ),
         File::new(
             "/page/main.js",
@@ -203,6 +218,11 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/preview.js"),
         ),
         File::new(
+            "/page/publication.js",
+            JAVASCRIPT,
+            include_bytes!("assets/publication.js"),
+        ),
+        File::new(
             "/page/schemas.js",
             JAVASCRIPT,
             include_bytes!("assets/schemas.js"),
@@ -223,14 +243,19 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
             include_bytes!("assets/secret.js"),
         ),
         File::new(
+            "/page/share.js",
+            JAVASCRIPT,
+            include_bytes!("assets/share.js"),
+        ),
+        File::new(
             "/page/since.js",
             JAVASCRIPT,
             include_bytes!("assets/since.js"),
         ),
         File::new(
-            "/page/start.js",
+            "/page/task.js",
             JAVASCRIPT,
-            include_bytes!("assets/start.js"),
+            include_bytes!("assets/task.js"),
         ),
         File::new(
             "/page/texts.js",

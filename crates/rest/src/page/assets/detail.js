@@ -249,6 +249,7 @@ export function Detail({ kind, id }) {
   return html`
     <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
     <${Heading} title=${nameOf(record)}>
+      ${isAsked === "service" && html`<a class="button" href=${`#/share/${encodeURIComponent(id)}`}>${texts.machines.show}</a>`}
       ${isAsked && html`<a class="button" href=${`#/access/ask?${isAsked}=${encodeURIComponent(id)}`}>${texts.access.ofRecord[isAsked]}</a>`}
       ${kind.actions.filter((action) => applies(action, record) && may(action.method, `${path}/${action.verb}`)).map((action) => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
       ${isEdited && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}

@@ -6,6 +6,7 @@ import { generate } from "./vendor/lean-qr.js";
 import { ask, claims, currentSession, get, query } from "./api.js";
 import { may } from "./scope.js";
 import { texts } from "./texts.js";
+import { Command, enrollLine } from "./command.js";
 import { Copy, Icon, Problem, Prose, useName, useOnce } from "./parts.js";
 import { Time } from "./times.js";
 
@@ -134,7 +135,7 @@ function loopbackIn(jwt) {
 }
 
 /** Says that other devices do not reach the controller with this token. */
-const Loopback = ({ jwt }) => {
+export const Loopback = ({ jwt }) => {
   const host = loopbackIn(jwt);
   return (
     host &&
@@ -143,7 +144,7 @@ const Loopback = ({ jwt }) => {
 };
 
 /** A token that a client, a person or a router (`who`) has not used yet: until when, to copy and to download, and for a client to scan. */
-function Token({ who, name, jwt, expiresAt, hint, children }) {
+function Token({ who, name, jwt, expiresAt, hint, line, children }) {
   const isOver = new Date(expiresAt) < new Date();
   if (!jwt)
     return html`<section class="card"><h2>${t.title}</h2><p>${t.until} <${Time} at=${expiresAt} exact />.</p><p>${t.hidden}</p></section>`;
@@ -152,6 +153,7 @@ function Token({ who, name, jwt, expiresAt, hint, children }) {
   return html`<section class="card enrollment"><div>
       <h2>${t.title}</h2>
       <p>${t.until} <${Time} at=${expiresAt} exact />.</p>
+      ${line && html`<p>${t.paste}</p><${Command} text=${line} />`}
       <p>${hint}</p><${Loopback} jwt=${jwt} />
       ${invitation && html`<div class="actions"><${Copy} text=${invitation} label=${t.copyInvitation} /></div>`}
       <div class="actions"><${Copy} text=${jwt} /><${Download} name=${t.file(name)} text=${jwt} media="application/jwt" />${children}</div>
@@ -187,7 +189,8 @@ export function Enrollment({ identity, onChange }) {
     );
   }
   const isPerson = Boolean(identity.enrollment.updb) && waiting === identity.enrollment.updb;
-  return html`<${Problem} error=${error} /><${Token} who=${isPerson ? "person" : "client"} name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${isPerson ? t.invite : t.scan}>
+  const line = waiting === identity.enrollment.ott && enrollLine(identity);
+  return html`<${Problem} error=${error} /><${Token} who=${isPerson ? "person" : "client"} name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${isPerson ? t.invite : line ? t.scanElse : t.scan} line=${line}>
     ${mayRefresh && html`<button type="button" class="button" disabled=${isBusy} onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button>`}<//>`;
 }
 

@@ -6,7 +6,7 @@ import { list, literal } from "./api.js";
 import { texts } from "./texts.js";
 import { Dialog, useCalm, useLoad } from "./parts.js";
 import { PAGES } from "./pages.js";
-import { mayReadAll } from "./scope.js";
+import { may, mayReadAll, mayShare } from "./scope.js";
 
 const EACH = 5;
 
@@ -47,8 +47,13 @@ export function Finder({ kinds, onClose }) {
         ...PAGES.map(({ name }) => ({ label: texts.pages[name], to: `#/${name}` })),
       ]
     : [];
+  const tasks = [
+    mayShare() && { label: texts.share.title, to: "#/share" },
+    may("POST", "/identities") && { label: texts.invite.title, to: "#/invite" },
+  ];
   const fixed = [
     ...pages,
+    ...tasks.filter(Boolean),
     { label: texts.account.title, to: "#/account" },
     { label: texts.glossary.title, to: "#/words" },
     ...kinds.map((kind) => ({ label: kind.label, to: `#/${kind.name}` })),

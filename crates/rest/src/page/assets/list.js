@@ -8,7 +8,7 @@ import { FilterField, useFilterText } from "./filter.js";
 import { Empty, Heading, Icon, Loading, Problem, useLoad } from "./parts.js";
 import { Hosts, among, useHosting } from "./hosting.js";
 import { Member } from "./member.js";
-import { may, mayCreate } from "./scope.js";
+import { may, mayCreate, mayShare } from "./scope.js";
 import { pathOf, useNews } from "./news.js";
 
 const PAGE = 25;
@@ -164,13 +164,15 @@ export function List({ kind, values }) {
   const create =
     mayCreate(kind) &&
     html`<a class="button main" data-create href=${`#/${kind.name}/_new`}><${Icon} name="plus" />${t.create(kind.one)}</a>`;
-  // The short way to a device that is in: a name, a token, and what happens with it.
-  const start =
-    kind.name === "identities" &&
-    create &&
-    html`<a class="button" href="#/start">${texts.start.add}</a>`;
+  // The short ways: a device that is in, a service with all that it needs.
+  const task =
+    kind.name === "identities" && create
+      ? html`<a class="button" href="#/invite">${texts.invite.title}</a>`
+      : kind.name === "services" && mayShare()
+        ? html`<a class="button" href="#/share">${texts.share.title}</a>`
+        : null;
   return html`
-    <${Heading} title=${kind.label} note=${kind.note}>${start}${create}<//>
+    <${Heading} title=${kind.label} note=${kind.note}>${task}${create}<//>
     <${Search} kind=${kind} values=${values} fields=${page?.fields || []} />
     <${Problem} error=${error} again=${again} />
     ${!page && !error && html`<${Loading} />`}

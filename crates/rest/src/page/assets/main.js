@@ -12,7 +12,8 @@ import { isReader, mayList, mayReadAll } from "./scope.js";
 import { Finder } from "./finder.js";
 import { Login } from "./login.js";
 import { Overview } from "./overview.js";
-import { Start } from "./start.js";
+import { Invite } from "./invite.js";
+import { Share } from "./share.js";
 import { List } from "./list.js";
 import { Detail } from "./detail.js";
 import { Editor } from "./editor.js";
@@ -122,7 +123,8 @@ function Content({ now }) {
   if (name === "words") return html`<${Words} />`;
   if ((page || name === "overview") && !mayReadAll()) return html`<${NotInScope} />`;
   if (name === "overview") return html`<${Overview} />`;
-  if (name === "start") return html`<${Start} id=${id} />`;
+  if (name === "share") return html`<${Share} id=${id} />`;
+  if (name === "invite") return html`<${Invite} id=${id} />`;
   if (page) return html`<${page.show} values=${now.values} rest=${now.parts.slice(1)} />`;
   const entry = kind(name);
   if (!entry || !mayList(entry))

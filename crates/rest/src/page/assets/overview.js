@@ -6,11 +6,12 @@ import { kind } from "./kinds.js";
 import { texts } from "./texts.js";
 import { Dot, Heading, Icon, Loading, Problem, Reference, useLoad } from "./parts.js";
 import { Rows } from "./changes.js";
+import { FirstSteps } from "./machines.js";
 import { useOften, wrongWith } from "./hosting.js";
 import { useNews } from "./news.js";
 import { Dated, Time } from "./times.js";
 import { addressOf, expiring, wordFor } from "./expiring.js";
-import { may } from "./scope.js";
+import { may, mayShare } from "./scope.js";
 
 const t = texts.overview;
 const ONE = { limit: 1 };
@@ -146,17 +147,9 @@ export function Overview() {
     ...(attention ? unused(attention) : []),
     ...(later ? ahead(later) : []),
   ];
-  const isNew =
-    may("POST", "/identities") &&
-    !found.counts.get("services") &&
-    (found.counts.get("identities") || 0) <= 1;
-  return html`<${Heading} title=${texts.pages.overview} />
+  return html`<${Heading} title=${texts.pages.overview}>${mayShare() && html`<a class="button" href="#/share">${texts.share.title}</a>`}${may("POST", "/identities") && html`<a class="button" href="#/invite">${texts.invite.title}</a>`}<//>
     <${Problem} error=${error || unknown || uncounted} />
-    ${
-      isNew &&
-      html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a> <a class="button" href="#/words">${texts.glossary.title}</a></p><ol>
-      <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new?type=Dial">${t.firstPolicy}</a></li><li><a href="#/service-policies/_new?type=Bind">${t.firstHost}</a></li></ol></section>`
-    }
+    <${FirstSteps} />
     <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
     <div class="columns">
       <section class="card"><h2>${t.needs}</h2>

@@ -60,6 +60,10 @@ export const mayCreate = (kind) => Boolean(kind?.create) && may("POST", kind.pat
 /** Whether the session may read what is told of every kind: the history, explanations, findings. */
 export const mayReadAll = () => may("GET", "/overkeep/v1/history");
 
+/** Whether the session may make what a service needs in one transaction. */
+export const mayShare = () =>
+  ["GET", "POST", "PUT", "DELETE"].every((method) => may(method, "/overkeep/v1/network"));
+
 /** Whether the session changes nothing. */
 export const isReader = () =>
   Boolean(currentSession()?.scope?.actions.length) &&

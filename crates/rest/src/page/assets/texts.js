@@ -113,11 +113,6 @@ export const texts = {
     recent: "Recent changes",
     nothingYet: "No changes yet.",
     first: "First steps",
-    firstIdentity: "Create an identity and give its enrollment token to a client.",
-    firstService: "Create a service: what clients reach.",
-    firstPolicy: "Create a service policy of the type Dial: who may use the service.",
-    firstHost:
-      "Create a service policy of the type Bind: which identity hosts it, on the machine where the program runs.",
     routerOffline: (name) => `Edge router ${name} is not connected.`,
     notEnrolled: (count, names) =>
       count === 1
@@ -136,17 +131,117 @@ export const texts = {
     members: (online, all) => `${online.toLocaleString()} of ${all.toLocaleString()} online`,
   },
 
-  start: {
-    title: "Enroll a first client",
-    add: "Enroll a client",
-    note: "An identity for a person, device or program, its enrollment token, and what happens with it.",
-    nameTitle: "The client",
-    name: "Name of the client",
-    nameHint: (role) => `Such as alice-laptop. It gets the role ${role}, which policies can name.`,
-    create: "Create and show the token",
+  // Lines for a shell.
+  commands: {
+    copy: "Copy the command",
+    enroll: (token, file) => `echo ${token} | overkeep enroll - -o ${file}`,
+    host: (file, service, place) => `overkeep host -i ${file} ${service} ${place}`,
+    forward: (file, service, listen) => `overkeep forward -i ${file} ${service} ${listen}`,
+  },
+
+  share: {
+    title: "Share a service",
+    note: "What runs where, by which name, for whom. Its configs, the service and both policies are made at once, or nothing is.",
+    fields: {
+      name: {
+        label: "Name of the service",
+        hint: "Both machines ask for it by this name.",
+        example: "web",
+      },
+      host: {
+        label: "Who hosts it",
+        hint: "The machine that reaches the server: an identity by name, or all with a role.",
+        example: "#servers",
+      },
+      target: {
+        label: "Where the server is",
+        hint: "Seen from that machine: HOST:PORT, or udp:HOST:PORT for datagrams.",
+        example: "127.0.0.1:80",
+      },
+      to: {
+        label: "Who may use it",
+        hint: "Identities by name, or all with a role.",
+        example: "#sales",
+      },
+      address: {
+        label: "Address for tunnelers",
+        hint: "By which programs ask for it on machines with a tunneler: HOST:PORT. Leave it empty without one.",
+        example: "web.internal:80",
+      },
+    },
+    blank: "This is required.",
+    noPlace: "It must be HOST:PORT or udp:HOST:PORT.",
+    at: (field, reason) => `${texts.share.fields[field].label}: ${reason}`,
+    differs: (kind, name, member, before, after) =>
+      `${kind} ${name} exists and differs: ${member} is ${before}, not ${after}`,
+    nothingChanged: (reason) => `${reason}. Nothing was changed.`,
+    givenUp: "Others change the network at the same time. Nothing was changed. Try again.",
+    changedMeanwhile:
+      "Somebody else changed the network meanwhile, so nothing was done. Look at the new preview, and share again.",
+    records: "What is made",
+    exists: "exists already and stays as it is",
+    nobody: {
+      bind: (name) => `Nobody may host ${name} yet: no identity has the role.`,
+      dial: (name) => `Nobody may use ${name} yet: no identity has the role.`,
+    },
+    share: "Share it",
+    raw: "Everything about each record is in its own form:",
+  },
+
+  invite: {
+    title: "Invite",
+    note: "An identity for a person, a device or a program, and the line that enrolls it at the other end.",
+    fields: {
+      name: {
+        label: "Name",
+        hint: "Of the device or program, which logs in as this identity.",
+        example: "alice-laptop",
+      },
+      roles: {
+        label: "Roles",
+        hint: "Names that policies select by: the role sales is #sales there. Enter adds one.",
+        example: "sales",
+      },
+    },
+    invite: "Invite",
+    exists: "This identity exists already and stays as it is. You get its line again:",
+    enrolled: "An identity with this name exists and has enrolled. Choose another name.",
+    lacks: (roles) => `It does not have ${roles}. Add roles in its form.`,
+    raw: "An administrator, or another way to log in:",
+    invited: (name) => `Invite ${name}`,
+    once: "The line works once. Whoever reads it first can become this identity: send it over a way that nobody else reads.",
     created: "Identity created:",
-    next: "Give it something to reach",
-    nextHint: "Three records, in this order.",
+  },
+
+  machines: {
+    title: (name) => `${name}: from machine to machine`,
+    note: "What to paste on each machine, in this order. The page follows what happens.",
+    begin:
+      "Share a service, which one machine hosts and others use. The form invites both machines, and then shows what to paste on each.",
+    paste: "Paste both commands on each machine, the host first. The page follows what happens.",
+    on: "On the machine of",
+    enroll: "Enroll it, once:",
+    isEnrolled: "It is enrolled.",
+    noToken: "It has no token that is valid: issue a new one.",
+    host: "Host the service, beside the server:",
+    forward: (listen) => `Use the service, at ${listen} of that machine:`,
+    nobody: { Bind: "No identity may host it yet", Dial: "No identity may use it yet" },
+    who: { Bind: "Who may host it", Dial: "Who may use it" },
+    made: "The service exists:",
+    // Each when it is done, and before.
+    steps: {
+      hostEnrolled: ["The host is enrolled", "Enroll the host"],
+      hosted: ["It is hosted", "Host it"],
+      userEnrolled: ["A user is enrolled", "Enroll a user"],
+      flows: ["Traffic has flowed", "Use it, so that traffic flows"],
+    },
+    others: {
+      Bind: (names) => `Other hosts: ${names}`,
+      Dial: (names) => `Other users: ${names}`,
+    },
+    unknown: "HOST:PORT",
+    show: "Commands",
+    over: "Traffic has flowed: the first steps are done.",
   },
 
   list: {
@@ -456,7 +551,9 @@ export const texts = {
     qrInvitation: (name) => `QR code with the invitation of ${name}`,
     loopback: (host) =>
       `This token leads to ${host}, and there every device finds only itself: nothing but programs on the controller’s host can use it. Start the controller with \`--advertise NAME:PORT\`, a name that devices reach, and issue a new token.`,
+    paste: "At the other end, where overkeep is, paste this line, once:",
     scan: "Scan the code with a mobile client, or give the token file to the client.",
+    scanElse: "For other clients: scan the code with a mobile one, or give the token file to it.",
     qr: (name) => `QR code with the enrollment token of ${name}`,
     file: (name) => `${name}.jwt`,
     routerHint:
