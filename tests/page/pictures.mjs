@@ -25,6 +25,22 @@ async function preview(page) {
   await page.locator("h1").click();
 }
 
+/** Fills the form of a service that is shared. */
+async function share(page) {
+  await page.setViewportSize({ width: 1200, height: 800 });
+  await page.getByLabel("Name of the service").fill("shop");
+  await page.getByLabel("Where the server is").fill("127.0.0.1:80");
+  for (const [label, who] of [
+    ["Who hosts it", "wiki-host"],
+    ["Who may use it", "#sales"],
+  ]) {
+    await page.getByRole("combobox", { name: label }).fill(who);
+    await page.getByRole("option", { name: who }).first().click();
+  }
+  await page.locator(".gained").first().waitFor();
+  await page.locator("h1").click();
+}
+
 /** The name of a picture, its page, the window, and what happens before it is taken. */
 const list = (ids) => [
   ["overview", "#/overview", [1200, "light"]],
@@ -38,6 +54,7 @@ const list = (ids) => [
     (page) => page.setViewportSize({ width: 1200, height: 720 }),
   ],
   ["preview", "#/service-policies/_new", [1200, "dark"], preview],
+  ["share", "#/share", [1200, "light"], share],
   ["identity", `#/identities/${ids.alice}`, [1200, "light"]],
   ["narrow", "#/access/map", [360, "dark"]],
 ];
