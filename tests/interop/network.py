@@ -17,17 +17,21 @@ class Network:
     def join(self, kind, name, **more):
         """A new identity, enrolled and loaded by a program of this kind."""
         self.admin.create("/identities", name=name, type="Default", isAdmin=False, enrollment={"ott": True}, **more)
-        peer = Peer(kind, name, self.identity(name)["enrollment"]["ott"]["jwt"], self.work)
+        peer = Peer(kind, name, self.identity(name)["enrollment"]["ott"]["jwt"], self.work, self.binary)
         self.peers.append(peer)
         return peer
 
-    def rejoin(self, peer, **more):
-        """Restarts the program of a peer with the same identity; kills it first if it still runs."""
+    def rejoin(self, peer, kind=None, **more):
+        """Restarts the program of a peer with the same identity, or one of another kind; kills it first if it still runs."""
         peer.kill()
         self.peers.remove(peer)
-        again = Peer(peer.kind, peer.name, None, self.work, **more)
-        self.peers.append(again)
-        return again
+        return self.load(kind or peer.kind, peer.name, **more)
+
+    def load(self, kind, name, **more):
+        """A program of this kind with the identity file of this name."""
+        peer = Peer(kind, name, None, self.work, self.binary, **more)
+        self.peers.append(peer)
+        return peer
 
     def identity(self, name):
         return self.admin.get(f"/identities?filter=name%3D%22{name}%22")[0]

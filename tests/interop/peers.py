@@ -1,8 +1,12 @@
-"""Clients that execute commands (go/peer, python/peer.py), each a process with one identity."""
+"""Clients that execute commands (go/peer, python/peer.py, python/overkeep.py), each a process with one identity."""
+import contextlib
 import itertools
 import json
+import os
 import queue
+import signal
 import subprocess
+import sys
 import threading
 
 import prepare
@@ -12,22 +16,23 @@ from controller import Failed, expect, tail
 PATIENCE = 150
 
 KINDS = {
-    "go0": (lambda: prepare.go("./peer"), "Go library 0.23.38"),
-    "go1": (lambda: prepare.go("./peer", "sdk1.mod"), "Go library 1.9.0"),
-    "c0": (lambda: prepare.python("peer.py"), "C library 0.29.3"),
+    "go0": (lambda _: prepare.go("./peer"), "Go library 0.23.38"),
+    "go1": (lambda _: prepare.go("./peer", "sdk1.mod"), "Go library 1.9.0"),
+    "c0": (lambda _: prepare.python("peer.py"), "C library 0.29.3"),
+    "overkeep": (lambda binary: [sys.executable, prepare.HERE / "python" / "overkeep.py", binary], "`overkeep forward` and `overkeep host`"),
 }
 
 
 class Peer:
     """A process that executes commands; commands run in parallel, each for at most `patience` seconds."""
 
-    def __init__(self, kind, name, jwt, work, patience=PATIENCE):
-        self.patience = patience
+    def __init__(self, kind, name, jwt, work, binary, patience=PATIENCE):
+        self.patience, self.is_killed = patience, False
         identity = work / f"{name}.json"
         self.kind, self.name, self.numbers, self.answers = kind, name, itertools.count(1), {}
         self.log = work / f"{name}.log"
-        self.process = subprocess.Popen(KINDS[kind][0](), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.log, "ab"),
-                                        text=True)
+        self.process = subprocess.Popen(KINDS[kind][0](binary), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.log, "ab"),
+                                        text=True, start_new_session=True)
         threading.Thread(target=self.read, daemon=True).start()
         if not identity.exists():
             file = work / f"{name}.jwt"
@@ -84,5 +89,9 @@ class Peer:
         expect(not wrong, f"{len(wrong)} of {len(outcomes)} connections of {self.name} failed, such as {wrong[:1]}")
 
     def kill(self):
-        self.process.kill()
+        """Also the programs that it has started."""
+        if not self.is_killed:
+            self.is_killed = True
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -1,4 +1,4 @@
-"""Traffic through the built-in router between third-party client libraries: what one sends must come back complete from the other.
+"""Traffic through the built-in router between the kinds of clients: what one sends must come back complete from the other.
 
 Every test has its own controller with the router on, and identities that host and dial. The cases are typical faults: killed clients
 and hosts, hosts that do not answer, removed access, a client that does not read.
@@ -28,24 +28,21 @@ def tests_of(function):
     return test
 
 
-# -- every pair of libraries ----------------------------------------------------------------------------------------
-def pairs(report, running, name):
-    for encrypted, how in ((True, "encrypted"), (False, "plain")):
-        for kind in KINDS:
-            running.service(f"{kind} {how}", encrypted)
+# -- every pair of clients ------------------------------------------------------------------------------------------
+def pairs(report, running, name, encrypted):
+    for kind in KINDS:
+        running.service(kind, encrypted)
     hosts = {kind: running.join(kind, f"host-{kind}") for kind in KINDS}
     dialers = {kind: running.join(kind, f"dialer-{kind}") for kind in KINDS}
     crashed = set()
-    for how in ("encrypted", "plain"):
-        for to in KINDS:
-            service = f"{to} {how}"
-            report.judge(f"{name} {service} is hosted", lambda: running.host(hosts[to], service))
-            for of in KINDS:
-                def carry(size, **more):
-                    carry_again(running, (hosts, to, service), (dialers, of), crashed, size, leave=to == "c0" and size > 0, **more)
-                for what, (size, chunk) in SIZES.items():
-                    report.judge(f"{name} {of} to {service}: {what}", functools.partial(carry, size, chunk=chunk))
-                report.judge(f"{name} {of} to {service}: 100 connections", functools.partial(carry, 8 << 10, connections=100))
+    for to in KINDS:
+        report.judge(f"{name} {to} is hosted", lambda: running.host(hosts[to], to))
+        for of in KINDS:
+            def carry(size, **more):
+                carry_again(running, (hosts, to, to), (dialers, of), crashed, size, leave=to == "c0" and size > 0, **more)
+            for what, (size, chunk) in SIZES.items():
+                report.judge(f"{name} {of} to {to}: {what}", functools.partial(carry, size, chunk=chunk))
+            report.judge(f"{name} {of} to {to}: 100 connections", functools.partial(carry, 8 << 10, connections=100))
     report.judge(f"{name} the host is told who dials", functools.partial(callers, hosts, crashed))
 
 
@@ -77,7 +74,7 @@ def callers(hosts, crashed):
     everybody = {f"dialer-{of}" for of in KINDS}
     for kind, host in hosts.items():
         if kind not in crashed:
-            named = {caller["name"] for caller in host.ask("callers", name=f"{kind} encrypted")}
+            named = {caller["name"] for caller in host.ask("callers", name=kind)}
             expect(named == everybody, f"the host {kind} was told of {sorted(named)}")
 
 
@@ -391,7 +388,8 @@ circuit_is_ended.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep_fabric::networ
 
 
 TESTS = {
-    "traffic-pairs": pairs,
+    "traffic-pairs": functools.partial(pairs, encrypted=True),
+    "traffic-pairs-plain": functools.partial(pairs, encrypted=False),
     "traffic-flow-control": flow_control,
     "traffic-tunnelers": tunnelers,
     "traffic-host-killed": host_is_killed,
