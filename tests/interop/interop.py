@@ -6,7 +6,7 @@ certificate, the log-in and the Dial session must be there. No router is connect
 The Python library also takes these steps with a certificate of a third-party authority, with a token and without one.
 
 The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it; those in routers.py and
-router_faults.py do so with unmodified Go routers.
+router_faults.py do so with unmodified Go routers. Those in endpoint.py are about `overkeep forward` and `overkeep host`.
 
 The others judge the answers themselves and print {"name": ..., "failure": ... or null} per line: go/credentials tests every
 credential operation with the generated Go packages and the Go library, browzer/client.mjs the library for browsers.
@@ -28,6 +28,7 @@ import threading
 import time
 import urllib.parse
 
+import endpoint
 import moving
 import prepare
 import router_faults
@@ -204,6 +205,7 @@ TESTS = {
     "edge-api": credentials,
     "browzer": browser,
     **traffic.TESTS,
+    **endpoint.TESTS,
     **routers.TESTS,
     **router_faults.TESTS,
     **router_libziti.TESTS,
