@@ -17,7 +17,10 @@ const GROUPS: [(&str, &[&str]); 8] = [
         "Controller of this host",
         &["run", "admin", "pki", "doctor", "passphrase"],
     ),
-    ("Endpoint of a network", &["enroll", "forward", "host"]),
+    (
+        "Endpoint of a network",
+        &["enroll", "forward", "host", "test", "status"],
+    ),
     ("Log-in to a controller", &["login", "logout", "context"]),
     ("Usual tasks", &["publish", "unpublish", "invite"]),
     (

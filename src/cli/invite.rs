@@ -7,7 +7,7 @@ use client::enrollment::EnrollmentToken;
 use model::{
     clock::Timestamp,
     config::{Address, Config},
-    hidden_text::shown,
+    hidden_text::{quoted, shown},
 };
 use query::literal;
 use serde_json::{Value as Json, json};
@@ -141,7 +141,9 @@ impl Invite {
         for role in &self.roles {
             if !has.contains(&role.as_str()) {
                 warn(&format!(
-                    "{name} exists and does not have the role {role}: overkeep update identity {name} --add-role {role}"
+                    "{name} exists and does not have the role {role}: overkeep update identity --add-role {} -- {}",
+                    quoted(&shown(role)),
+                    quoted(&shown(name))
                 ));
             }
         }

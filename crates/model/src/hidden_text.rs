@@ -113,15 +113,26 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(&mut String
     shown
 }
 
-/// A text of others as one word of a command that a person may paste into a shell of POSIX: in
-/// single quotes if it holds anything but characters without a meaning.
+/// A text of others as one word of a command that a person may paste into a shell of POSIX, or
+/// into fish, which reads backslashes in quotes: in single quotes if it holds anything but
+/// characters without a meaning.
 pub fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./_-".contains(letter);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+:,./_-".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        return word.to_owned();
     }
+    let mut text = String::from("'");
+    for letter in word.chars() {
+        if matches!(letter, '\'' | '\\') {
+            text.push_str("'\\");
+            text.push(letter);
+            text.push('\'');
+        } else {
+            text.push(letter);
+        }
+    }
+    text.push('\'');
+    text
 }
 
 #[cfg(test)]
@@ -150,6 +161,19 @@ mod tests {
         '\u{feff}',
         '\u{e0041}',
     ];
+
+    #[test]
+    fn words_are_quoted_for_every_shell() {
+        for (word, expected) in [
+            ("web-1.internal:80", "web-1.internal:80"),
+            ("", "''"),
+            ("=ls", "'=ls'"),
+            ("o'brien", r"'o'\''brien'"),
+            (r"\'; evil #", r"''\\''\''; evil #'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
 
     #[test]
     fn hidden_characters_are_escaped() {

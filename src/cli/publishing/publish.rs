@@ -185,17 +185,20 @@ impl Publish {
             _ => LISTEN.to_owned(),
         };
         let line = |who: &[String], command: &str, place: &str| {
-            let name = quoted(&shown(&self.name));
-            // A name with a dash would be a flag.
-            let end = if self.name.starts_with('-') {
+            // A word with a dash in front would be a flag.
+            let end = if [self.name.as_str(), place]
+                .iter()
+                .any(|word| word.starts_with('-'))
+            {
                 "-- "
             } else {
                 ""
             };
             format!(
-                "on the machine of {}: overkeep {command} -i FILE {end}{name} {}",
+                "on the machine of {}: overkeep {command} -i FILE {end}{} {}",
                 shown(&who.join(", ")),
-                quoted(place)
+                quoted(&shown(&self.name)),
+                quoted(&shown(place))
             )
         };
         [

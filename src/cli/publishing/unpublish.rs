@@ -46,7 +46,7 @@ struct Removal {
     /// A line for each record that stays, with the reason.
     kept: Vec<String>,
     /// A line for each record of others that names the service, and does so no longer.
-    changed: Vec<String>,
+    updates: Vec<String>,
 }
 
 impl Unpublish {
@@ -75,7 +75,7 @@ impl Unpublish {
     fn lines(&self, removal: Removal, plan: &Json) -> Vec<String> {
         let mut lines: Vec<String> = entries(plan, "objects").iter().map(object_line).collect();
         lines.extend(removal.kept);
-        lines.extend(removal.changed);
+        lines.extend(removal.updates);
         lines.extend(output::access(plan));
         if self.preview || entries(plan, "objects").is_empty() {
             lines.push(NOTHING_CHANGED.to_owned());
@@ -85,31 +85,26 @@ impl Unpublish {
 
     fn removal(&self, transport: &Transport) -> Result<Removal, CommandError> {
         let tagged = format!("tags.{TAG} = {}", literal(&self.name));
-        let [configs, services, policies] = [CONFIGS, SERVICES, POLICIES]
-            .map(|kind| list(transport, kind, Some(&tagged)))
-            .map(|found| found.map(Found));
-        let (configs, services, policies) = (configs?, services?, policies?);
-        if [&configs, &services, &policies]
-            .iter()
-            .all(|found| found.0.is_empty())
-        {
+        let configs = list(transport, CONFIGS, Some(&tagged))?;
+        let services = list(transport, SERVICES, Some(&tagged))?;
+        let policies = list(transport, POLICIES, Some(&tagged))?;
+        if configs.is_empty() && services.is_empty() && policies.is_empty() {
             return Err(CommandError::of(format!(
                 "nothing in this network was published as {}",
                 self.name
             )));
         }
         let mut sorting = Sorting::default();
-        for service in &services.0 {
+        for service in &services {
             sorting.sort(SERVICES, service, changed(service));
         }
-        let made = services.ids();
-        for policy in &policies.0 {
-            let others = others(policy, &made);
+        for policy in &policies {
+            let others = others(policy, &self.name);
             let names = (!others.is_empty())
                 .then(|| format!("it names other services too, {}", others.join(", ")));
             sorting.sort(POLICIES, policy, names.or_else(|| changed(policy)));
         }
-        for config in &configs.0 {
+        for config in &configs {
             let path = format!("{CONFIGS}/{}/services", encoded(word(config, "/id")));
             let users = list(transport, &path, None)?;
             let stays = users
@@ -118,15 +113,15 @@ impl Unpublish {
             let used = stays.map(|user| format!("the service {} uses it", word(user, "/name")));
             sorting.sort(CONFIGS, config, used.or_else(|| changed(config)));
         }
-        let mut changed = Vec::new();
-        for service in services.0.iter().filter(|one| sorting.goes(one)) {
+        let mut updates = Vec::new();
+        for service in services.iter().filter(|one| sorting.goes(one)) {
             let name = word(service, "/name");
             let named = literal(&format!("@{}", word(service, "/id")));
             for kind in [POLICIES, ROUTER_POLICIES] {
                 let filter = format!("anyOf(serviceRoles) = {named}");
                 for policy in list(transport, kind, Some(&filter))? {
                     if !sorting.goes(&policy) {
-                        changed.push(shown(&format!(
+                        updates.push(shown(&format!(
                             "update {kind} {}: it names {name} no longer",
                             word(&policy, "/name")
                         )));
@@ -137,17 +132,8 @@ impl Unpublish {
         Ok(Removal {
             document: json!({ "delete": sorting.names }),
             kept: sorting.kept,
-            changed,
+            updates,
         })
-    }
-}
-
-/// Records of one kind.
-struct Found(Vec<Json>);
-
-impl Found {
-    fn ids(&self) -> BTreeSet<&str> {
-        self.0.iter().map(|record| word(record, "/id")).collect()
     }
 }
 
@@ -189,13 +175,13 @@ fn changed(record: &Json) -> Option<String> {
     (made != last).then(|| format!("it was changed at {last}"))
 }
 
-/// The services, by name or role, that a policy names besides those with these ids.
-fn others(policy: &Json, made: &BTreeSet<&str>) -> Vec<String> {
-    let is_made = |role: &str| role.strip_prefix('@').is_some_and(|id| made.contains(id));
-    entries(policy, "serviceRolesDisplay")
-        .iter()
-        .filter(|role| !is_made(word(role, "/role")))
+/// The services, by name or role, that a policy names besides the one with this name.
+fn others(policy: &Json, service: &str) -> Vec<String> {
+    let own = format!("@{service}");
+    let names = entries(policy, "serviceRolesDisplay").iter();
+    names
         .map(|role| word(role, "/name").to_owned())
+        .filter(|name| *name != own)
         .collect()
 }
 

@@ -54,7 +54,7 @@ impl FromStr for Target {
             .and_then(|(host, port)| {
                 let host = unbracketed(host);
                 let port = port.parse().ok().filter(|port| *port != 0)?;
-                (!host.is_empty()).then(|| Self {
+                is_host(host).then(|| Self {
                     protocol,
                     host: host.to_owned(),
                     port,
@@ -76,6 +76,12 @@ impl fmt::Display for Target {
             write!(f, "{host}:{port}")
         }
     }
+}
+
+/// Whether a text can be a name or an address.
+fn is_host(text: &str) -> bool {
+    let is_letter = |one: char| one.is_alphanumeric() || "-_.:%".contains(one);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(is_letter)
 }
 
 /// A host without the brackets of IPv6.
@@ -110,6 +116,9 @@ mod tests {
             "host:0",
             "host:65536",
             "[]:1",
+            "-x:1",
+            "http://web:80",
+            "a b:1",
         ] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }

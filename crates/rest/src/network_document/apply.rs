@@ -291,7 +291,7 @@ fn delete(
     let count = doomed.len() as u64;
     if count > wanted.max_deletions {
         let reason = format!(
-            "{count} objects would be deleted; at most {} are allowed: raise the limit or list them in the file",
+            "{count} objects would be deleted; at most {} are allowed: raise the limit or keep more of them",
             wanted.max_deletions
         );
         return Err(Error::invalid(

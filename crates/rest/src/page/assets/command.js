@@ -7,12 +7,15 @@ import { Copy } from "./parts.js";
 const MAX_FILE = 64; // letters
 const TOKEN = /^[\w.-]+$/; // letters that no shell changes
 
-/** A word of a shell: in single quotes if it holds anything but letters without a meaning. */
-export const quoted = (word) =>
-  /^[A-Za-z0-9@%+=:,./_-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+/** A word of a shell, as it is seen: in single quotes if it holds anything but letters without a meaning. fish reads a backslash in quotes. */
+function quoted(word) {
+  const seen = visible(word);
+  return /^[A-Za-z0-9@%+:,./_-]+$/.test(seen) ? seen : `'${seen.replace(/['\\]/g, "'\\$&'")}'`;
+}
 
-/** The name of a service in a command. One with a dash in front would be a flag. */
-export const serviceWord = (name) => `${name.startsWith("-") ? "-- " : ""}${quoted(visible(name))}`;
+/** Words behind a command. One with a dash in front would be a flag. */
+export const wordsBehind = (...words) =>
+  [...(words.some((word) => word.startsWith("-")) ? ["--"] : []), ...words.map(quoted)].join(" ");
 
 /** The file for an identity: its name, without letters that a shell or a directory reads in their own way. */
 export function fileFor(name) {

@@ -4,7 +4,7 @@ import { useRef } from "./vendor/htm-preact.js";
 import { html } from "./html.js";
 import { get, list, literal } from "./api.js";
 import { texts } from "./texts.js";
-import { Command, enrollLine, fileFor, quoted, serviceWord } from "./command.js";
+import { Command, enrollLine, fileFor, wordsBehind } from "./command.js";
 import { Heading, Icon, Loading, Problem, Reference, useLoad } from "./parts.js";
 import { Loopback, Step, clientState } from "./enrollment.js";
 import { useOften } from "./hosting.js";
@@ -18,7 +18,7 @@ const ROUTERS = 100;
 const INTERVAL = 2500; // milliseconds
 const WEEK = 7 * 86400000;
 const LISTEN = "127.0.0.1:8080";
-const NOT_FIRST = /^router$/i; // the identities of routers enroll with their routers
+const ROUTER = /^router$/i; // the identities of routers enroll with their routers
 
 /** Whether data has flowed through any router since it started. Remote routers report once a minute. */
 async function hasFlowed(signal) {
@@ -37,7 +37,7 @@ function targetIn(configs) {
 }
 
 /** The identities of a list that enroll as machines of their own. */
-const machinesOf = ({ rows }) => rows.filter(({ typeId }) => !NOT_FIRST.test(typeId));
+const machinesOf = ({ rows }) => rows.filter(({ typeId }) => !ROUTER.test(typeId));
 
 async function look(id, signal) {
   const path = `/services/${encodeURIComponent(id)}`;
@@ -88,7 +88,7 @@ function Side({ page, right, service, command }) {
   const all = `#/access/ask?service=${encodeURIComponent(service.id)}&type=${right}`;
   const machine = (identity) =>
     html`<${Machine} key=${identity.id} identity=${identity} command=${command} />`;
-  return html`<div>${first ? machine(first) : html`<section class="card"><h2>${t.nobody[right]}</h2><p><a href=${all}>${t.who[right]}</a></p></section>`}
+  return html`<div>${first ? machine(first) : html`<section class="card"><h2>${page.total > 0 ? t.routers[right] : t.nobody[right]}</h2><p><a href=${all}>${t.who[right]}</a></p></section>`}
     ${others.length > 0 && html`<details class="machines"><summary>${t.others[right](others.map(({ name }) => name).join(", "))}</summary>${others.map(machine)}</details>`}
     ${rest > 0 && html`<p class="machines"><a href=${all}>${texts.preview.others(rest)}</a></p>`}</div>`;
 }
@@ -110,10 +110,11 @@ function Way({ id, title }) {
     return html`${title && html`<${Heading} title=${texts.share.title} />`}${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
   const { service, target, bind, dial, isHosted } = found;
   carried.current ||= found.carries;
-  const name = serviceWord(service.name);
-  const isEnrolled = ({ rows }) => rows.some((identity) => clientState(identity).isEnrolled);
+  const isEnrolled = (page) =>
+    machinesOf(page).some((identity) => clientState(identity).isEnrolled);
   const listen = target?.protocol === "udp" ? `udp:${LISTEN}` : LISTEN;
-  const place = quoted(target ? placeText(target) : t.unknown);
+  const at = (place) => wordsBehind(service.name, place);
+  const place = target ? placeText(target) : t.unknown;
   const waiting = [bind, dial].flatMap(machinesOf).find(enrollLine);
   const steps = [
     [true, html`${t.made} <${Reference} kind="services" id=${id} name=${service.name} />`],
@@ -123,8 +124,8 @@ function Way({ id, title }) {
     [carried.current, ...t.steps.flows],
   ];
   return html`${title?.(service)}<${Problem} error=${error} /><${Progress} steps=${steps} />${waiting && html`<${Loopback} jwt=${waiting.enrollment.ott.jwt} />`}
-    <div class="columns"><${Side} page=${bind} right="Bind" service=${service} command=${[t.host, (file) => texts.commands.host(file, name, place)]} />
-      <${Side} page=${dial} right="Dial" service=${service} command=${[t.forward(listen), (file) => texts.commands.forward(file, name, listen)]} /></div>`;
+    <div class="columns"><${Side} page=${bind} right="Bind" service=${service} command=${[t.host, (file) => texts.commands.host(file, at(place))]} />
+      <${Side} page=${dial} right="Dial" service=${service} command=${[t.forward(listen), (file) => texts.commands.forward(file, at(listen))]} /></div>`;
 }
 
 export const Machines = ({ id }) =>

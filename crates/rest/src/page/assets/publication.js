@@ -13,7 +13,8 @@ const ATTEMPTS = 5;
 /** The lists of the document, in the order in which they are shown. */
 const KINDS = ["configs", "services", "service-policies"];
 const MAX_PORT = 65535;
-const PLACE = /^(?!(?:tcp|udp):\d+$)(?:(tcp|udp):)?\/*(.+):(\d{1,5})$/;
+const PLACE =
+  /^(?!(?:tcp|udp):\d+$)(?:(tcp|udp):)?\/*([\p{L}\p{N}_.[][\p{L}\p{N}_.:%[\]-]*):(\d{1,5})$/u;
 const t = texts.share;
 
 /** Protocol, host and port of `HOST:PORT` or `udp:HOST:PORT`, or `null`. */

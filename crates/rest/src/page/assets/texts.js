@@ -135,8 +135,8 @@ export const texts = {
   commands: {
     copy: "Copy the command",
     enroll: (token, file) => `echo ${token} | overkeep enroll - -o ${file}`,
-    host: (file, service, place) => `overkeep host -i ${file} ${service} ${place}`,
-    forward: (file, service, listen) => `overkeep forward -i ${file} ${service} ${listen}`,
+    host: (file, words) => `overkeep host -i ${file} ${words}`,
+    forward: (file, words) => `overkeep forward -i ${file} ${words}`,
   },
 
   share: {
@@ -226,6 +226,7 @@ export const texts = {
     host: "Host the service, beside the server:",
     forward: (listen) => `Use the service, at ${listen} of that machine:`,
     nobody: { Bind: "No identity may host it yet", Dial: "No identity may use it yet" },
+    routers: { Bind: "Routers may host it", Dial: "Routers may use it" },
     who: { Bind: "Who may host it", Dial: "Who may use it" },
     made: "The service exists:",
     // Each when it is done, and before.
