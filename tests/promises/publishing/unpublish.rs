@@ -53,6 +53,38 @@ fn a_preview_deletes_nothing() {
 }
 
 #[test]
+fn policies_beside_a_service_that_existed_go() {
+    let office = Office::new();
+    let service = office.service.as_str();
+    let configs = ["host.v1", "intercept.v1"].map(|ending| office.named(ending));
+    office.publish(&[]).good();
+    // Published by somebody else, as far as its tag says.
+    let found = office
+        .server
+        .admin
+        .list("/services", &format!("name=\"{service}\""), "");
+    let id = found.expect(200).each("id")[0].to_owned();
+    let path = format!("/services/{id}");
+    office
+        .server
+        .admin
+        .patch(&path, json!({ "tags": { "published": "other" } }))
+        .expect(200);
+    let told = office.unpublish(&[]).good();
+    for ending in ["bind", "dial"] {
+        let words = format!("delete service-policies {}", office.named(ending));
+        assert!(told.contains(&words), "{words}: {told}");
+    }
+    assert!(
+        told.contains(&format!("the service {service} uses it")),
+        "{told}"
+    );
+    assert!(!told.contains("names other services"), "{told}");
+    // The configs, and the service that uses them.
+    assert_eq!(office.published().len(), configs.len() + 1);
+}
+
+#[test]
 fn what_others_use_stays() {
     let office = Office::new();
     office.publish(&[]).good();
