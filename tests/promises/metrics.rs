@@ -244,6 +244,10 @@ fn alerts_name_metrics_that_exist() {
             let name = &rest[..rest
                 .find(|c: char| !c.is_ascii_lowercase() && c != '_')
                 .unwrap_or(rest.len())];
+            // The file of a package, such as overkeep_*.deb.
+            if name == "overkeep_" {
+                continue;
+            }
             let base = name.strip_suffix("_bucket").unwrap_or(name);
             assert!(
                 typed.contains(base),
