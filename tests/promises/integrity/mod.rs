@@ -25,12 +25,17 @@ use model::{
 };
 use policy::change::SealedKeys;
 use query::Type;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
+};
 use serde::{Deserialize, Serialize};
 use store::{IndexCode, KindEntry, Progress, Report, Store, Unreadable, encode, index_code};
 use tempfile::TempDir;
 
 use crate::harness::stores;
+
+/// How long a process that was forked may take until it runs its program.
+const FORKING: Duration = Duration::from_secs(10);
 
 /// A kind that must not be deleted while others refer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -231,7 +236,7 @@ impl Closed {
 
 /// Everything in a file except its manifest as a snapshot.
 pub fn rows(path: &Path) -> Rows {
-    let database = Database::open(path).unwrap();
+    let database = opened(path);
     let transaction = database.begin_read().unwrap();
     let names: Vec<String> = transaction
         .list_tables()
@@ -251,6 +256,20 @@ pub fn rows(path: &Path) -> Rows {
     let mut rows: Rows = names.iter().map(read).collect();
     rows.get_mut("meta").unwrap().remove(b"manifest".as_slice());
     rows
+}
+
+/// Opens a file that nobody uses any more. A process that another test has just forked may hold it
+/// for a moment, until it runs its program.
+fn opened(path: &Path) -> Database {
+    let begin = Instant::now();
+    loop {
+        match Database::open(path) {
+            Err(DatabaseError::DatabaseAlreadyOpen) if begin.elapsed() < FORKING => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn told(report: &Report) -> Vec<(&str, bool)> {
