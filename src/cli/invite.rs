@@ -16,7 +16,7 @@ use super::{
     admin::ControllerFlags,
     api::{
         self, encoded, output,
-        request::{ApiRequest, JSON},
+        request::{ApiRequest, JSON, MANAGEMENT},
         transport::Transport,
     },
     failure::{CommandError, CommandResult, warn},
@@ -24,8 +24,6 @@ use super::{
     qr,
 };
 use crate::admin_socket::Outcome;
-
-const BASE: &str = "/edge/management/v1";
 
 /// Make an identity and print the line that enrolls it at the other end, once. An identity that
 /// has not enrolled yet gets its line again.
@@ -231,7 +229,7 @@ fn file_for(name: &str) -> String {
 fn request(method: &str, path: &str, body: Option<&Json>) -> ApiRequest {
     ApiRequest {
         method: method.into(),
-        path: format!("{BASE}{path}"),
+        path: format!("{MANAGEMENT}{path}"),
         body: body.map(|body| (JSON.into(), body.to_string())),
         ..ApiRequest::default()
     }

@@ -17,7 +17,7 @@ use super::{
     api::{
         context::{Contexts, LoginContext},
         https, output,
-        request::ApiRequest,
+        request::{ApiRequest, MANAGEMENT},
         transport::Transport,
     },
     failure::{CommandError, CommandResult},
@@ -25,7 +25,6 @@ use super::{
 };
 use crate::admin_socket::Outcome;
 
-const BASE: &str = "/edge/management/v1";
 /// The maximum bytes of a typed line.
 const MAX_LENGTH: u64 = 256 << 10;
 
@@ -297,7 +296,7 @@ fn ask(
     let body = body.map(|body| ("application/json".to_owned(), body.to_string()));
     let request = ApiRequest {
         method: method.into(),
-        path: format!("{BASE}{path}"),
+        path: format!("{MANAGEMENT}{path}"),
         query,
         body,
         ..ApiRequest::default()

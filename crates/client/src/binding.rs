@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::Deserialize;
+use model::entity::Precedence;
 use wire::{
     frame::{Builder, Frame},
     sdk::{key, kind},
@@ -33,26 +33,12 @@ pub struct Bind<'a> {
     pub listener: &'a str,
 }
 
-/// Which terminators of a service are preferred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precedence {
-    #[default]
-    Default,
-    /// Before all others.
-    Required,
-    /// After all others.
-    Failed,
-}
-
-impl Precedence {
-    /// In messages.
-    fn byte(self) -> u8 {
-        match self {
-            Self::Default => 0,
-            Self::Required => 1,
-            Self::Failed => 2,
-        }
+/// A precedence in messages.
+fn byte(precedence: Precedence) -> u8 {
+    match precedence {
+        Precedence::Default => 0,
+        Precedence::Required => 1,
+        Precedence::Failed => 2,
     }
 }
 
@@ -105,7 +91,7 @@ impl Binding {
             )
             .optional(key::INSTANCE, bind.terminator)
             .u16(key::COST, bind.cost)
-            .bytes(key::PRECEDENCE, &[bind.precedence.byte()])
+            .bytes(key::PRECEDENCE, &[byte(bind.precedence)])
             .text(key::LISTENER, bind.listener)
             .flag(key::ROUTER_CONNECTION, true)
             .body(bind.session.as_bytes());
@@ -153,7 +139,7 @@ impl Binding {
         let update = Builder::new(kind::UPDATE_BIND)
             .u32(key::CONNECTION, self.registration.id)
             .u16(key::COST, standing.cost)
-            .bytes(key::PRECEDENCE, &[standing.precedence.byte()])
+            .bytes(key::PRECEDENCE, &[byte(standing.precedence)])
             .body(self.session.as_bytes());
         self.registration.channel().send(update).await
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A random time from a half of `pause` up to one and a half.
 pub fn jittered(pause: Duration) -> Duration {
     let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-    // Twelve random bits: the first four of the next sixteen are the version.
+    // The highest bits of such an identifier are random.
     let part = u32::try_from(random >> 52).unwrap_or_default();
     pause / 2 + pause * part / 4096
 }

@@ -34,7 +34,7 @@ mod session;
 mod standard_output;
 mod status;
 
-pub use binding::{Bind, Binding, Dialer, Precedence};
+pub use binding::{Bind, Binding, Dialer};
 pub use channel::{Channel, ChannelError};
 pub use cipher::CipherError;
 pub use connection::{Connection, Dial, DialError, ReceiveError, Receiver, Sender};

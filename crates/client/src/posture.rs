@@ -59,7 +59,7 @@ pub(crate) struct Machine {
 /// The digest of a file, and what changes with its content.
 #[derive(Clone)]
 struct Digest {
-    of: (u64, u64, u64, i64),
+    of: (u64, u64, u64, i64, i64),
     digits: String,
 }
 
@@ -95,7 +95,8 @@ impl Machine {
             about.dev(),
             about.ino(),
             about.len(),
-            about.mtime_nsec() ^ about.mtime(),
+            about.mtime(),
+            about.mtime_nsec(),
         );
         if let Some(known) = self.digests.get(path).filter(|known| known.of == of) {
             return Ok(known.digits.clone());

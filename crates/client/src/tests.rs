@@ -98,7 +98,7 @@ async fn bound() -> (Binding, u32, Router) {
         is_encrypted: false,
         terminator: None,
         cost: 0,
-        precedence: crate::Precedence::Default,
+        precedence: model::entity::Precedence::Default,
         listener: "a listener",
     };
     let answering = async {

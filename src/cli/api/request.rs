@@ -5,6 +5,8 @@ use serde_json::Value as Json;
 use crate::cli::{failure::CommandError, run::one_line};
 
 pub const JSON: &str = "application/json";
+/// The path of the management interface.
+pub const MANAGEMENT: &str = "/edge/management/v1";
 
 /// A request to a controller.
 #[derive(Debug, Clone, Default)]

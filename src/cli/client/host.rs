@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    identities::{IdentityFlags, find, some},
+    identities::{IdentityFlags, at_least_one, find},
     runtime,
     sessions::Sessions,
     start_log,
@@ -180,7 +180,7 @@ impl Hosts {
     /// At the start there is no identity, or the signal cannot be received.
     async fn keep(mut self) -> Result<(), CommandError> {
         let mut hangup = signal(SignalKind::hangup()).map_err(CommandError::of)?;
-        let files = some(self.flags.files()?)?;
+        let files = at_least_one(self.flags.files()?)?;
         self.take(files);
         while hangup.recv().await.is_some() {
             match self.flags.files() {

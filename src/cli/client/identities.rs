@@ -38,7 +38,7 @@ impl IdentityFlags {
     pub(super) async fn log_in(&self) -> Result<Vec<Session>, CommandError> {
         let mut sessions = Vec::new();
         let mut failure = None;
-        for path in some(self.files()?)? {
+        for path in at_least_one(self.files()?)? {
             match self.log_in_from(&path).await {
                 Ok(session) => sessions.push(session),
                 Err(error) => failure = Some(error),
@@ -106,8 +106,11 @@ impl IdentityFlags {
     }
 }
 
-/// At least one file.
-pub(super) fn some(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CommandError> {
+/// The files, if there is one.
+///
+/// # Errors
+/// There is none.
+pub(super) fn at_least_one(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CommandError> {
     if files.is_empty() {
         return Err(CommandError::of(
             "the directory holds no identity: files of identities end with .json",

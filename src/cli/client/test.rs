@@ -1,16 +1,11 @@
 //! `overkeep test`: what is wrong on the way from this machine to a service.
 
-use std::iter::once;
-
 use clap::Args;
 use client::{StepFinding, diagnose};
-use model::hidden_text::shown;
+use maintenance::doctor::DoctorFinding;
 
 use super::{identities::IdentityFlags, runtime};
-use crate::{
-    admin_socket::Outcome,
-    cli::{api::output, failure::CommandResult},
-};
+use crate::cli::{doctor::report, failure::CommandResult};
 
 /// Test the way to a service: the controller, the log-in, the rights, and each edge router, with
 /// what a host of this program measures. Exit status: 0 nothing is wrong, 3 something is.
@@ -40,23 +35,17 @@ impl Test {
         let diagnosing = diagnose(&identity, options, &self.service, instance);
         let findings = runtime.block_on(diagnosing);
         runtime.shutdown_background();
-        let is_good = findings.iter().all(|finding| finding.healthy);
-        let lines = match self.output.as_str() {
-            "json" => vec![output::json(&findings)?],
-            _ => findings.iter().flat_map(lines_of).collect(),
-        };
-        Ok(if is_good {
-            Outcome::Done(lines)
-        } else {
-            Outcome::Problems(lines)
-        })
+        let findings: Vec<_> = findings.into_iter().map(finding).collect();
+        report(&findings, &self.output)
     }
 }
 
-/// The lines about a finding, for people.
-fn lines_of(finding: &StepFinding) -> Vec<String> {
-    let word = if finding.healthy { "ok  " } else { "FAIL" };
-    let first = format!("{word} {}: {}", finding.check, finding.detail);
-    let mend = (!finding.healthy).then(|| format!("     {}", finding.mend));
-    once(first).chain(mend).map(|line| shown(&line)).collect()
+/// A step as a finding, which is shown as those of `doctor` are.
+fn finding(step: StepFinding) -> DoctorFinding {
+    DoctorFinding {
+        check: step.check.into(),
+        healthy: step.healthy,
+        detail: step.detail,
+        mend: step.mend.to_owned(),
+    }
 }

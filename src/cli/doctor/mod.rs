@@ -44,17 +44,24 @@ impl Doctor {
             Some(context) => running::findings(&Transport::remote(context)?)?,
             None => all_findings(&config),
         };
-        let is_good = findings.iter().all(|finding| finding.healthy);
-        let lines = match self.output.as_str() {
-            "json" => vec![output::json(&findings)?],
-            _ => findings.iter().flat_map(lines_of).collect(),
-        };
-        Ok(if is_good {
-            Outcome::Done(lines)
-        } else {
-            Outcome::Problems(lines)
-        })
+        report(&findings, &self.output)
     }
+}
+
+/// The result of a command that checks something: its findings as `text` or `json`.
+///
+/// # Errors
+/// They cannot be written as JSON.
+pub(super) fn report(findings: &[DoctorFinding], form: &str) -> CommandResult {
+    let lines = match form {
+        "json" => vec![output::json(&findings)?],
+        _ => findings.iter().flat_map(lines_of).collect(),
+    };
+    Ok(if findings.iter().all(|finding| finding.healthy) {
+        Outcome::Done(lines)
+    } else {
+        Outcome::Problems(lines)
+    })
 }
 
 /// The findings about the controller of a data file. A running controller makes those about its

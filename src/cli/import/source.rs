@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use crate::cli::{
     api::{
         self,
-        request::{ApiAnswer, ApiRequest},
+        request::{ApiAnswer, ApiRequest, MANAGEMENT},
         transport::Transport,
     },
     failure::CommandError,
@@ -17,7 +17,6 @@ use crate::cli::{
 
 pub(super) const AUTHENTICATORS: &str = "authenticators";
 pub(super) const ENROLLMENTS: &str = "enrollments";
-const BASE: &str = "/edge/management/v1";
 /// The most enrollments that are asked for one by one.
 const MAX_SINGLE: u64 = 100_000;
 /// After so many that the other controller cannot show, before one that it can, none is asked for
@@ -135,7 +134,7 @@ fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, CommandErro
 fn listing(path: &str) -> ApiRequest {
     ApiRequest {
         method: "GET".into(),
-        path: format!("{BASE}/{path}"),
+        path: format!("{MANAGEMENT}/{path}"),
         ..ApiRequest::default()
     }
 }

@@ -13,13 +13,16 @@ use crate::{
     admin_socket::Outcome,
     cli::{
         admin::ControllerFlags,
-        api::{self, encoded, output, request::ApiRequest, transport::Transport},
+        api::{
+            self, encoded, output,
+            request::{ApiRequest, MANAGEMENT},
+            transport::Transport,
+        },
         failure::{CommandError, CommandResult},
         network_document::{entries, object_line, word},
     },
 };
 
-const BASE: &str = "/edge/management/v1";
 const CONFIGS: &str = "configs";
 const SERVICES: &str = "services";
 const POLICIES: &str = "service-policies";
@@ -194,7 +197,7 @@ fn list(
     let filter = filter.map(|filter| ("filter".to_owned(), filter.to_owned()));
     let request = ApiRequest {
         method: "GET".into(),
-        path: format!("{BASE}/{path}"),
+        path: format!("{MANAGEMENT}/{path}"),
         query: filter.into_iter().collect(),
         ..ApiRequest::default()
     };

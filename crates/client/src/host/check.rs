@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use model::outbound::HttpClient;
+use model::{entity::Precedence, outbound::HttpClient};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{
@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::connect::connect_to_address;
-use crate::binding::{Precedence, Standing};
+use crate::binding::Standing;
 
 /// How many servers are asked at the same time: those that do not answer must not take the threads
 /// that others need.

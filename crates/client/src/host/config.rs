@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive, time::Duration};
 
+use model::entity::Precedence;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 
@@ -13,7 +14,7 @@ use super::{
     identity::IDENTITY,
     target::{Protocol, Target},
 };
-use crate::{binding::Precedence, controller::or_default};
+use crate::controller::or_default;
 
 /// How long a local server may take to accept, unless a config says otherwise. Routers wait 5
 /// seconds for the answer to a Dial.

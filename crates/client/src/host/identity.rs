@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use model::entity::Precedence;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use crate::{binding::Precedence, controller::or_default};
+use crate::controller::or_default;
 
 /// The name of the hosting identity, in a template.
 pub(super) const IDENTITY: &str = "$tunneler_id.name";

@@ -35,6 +35,8 @@ use terminator::Terminator;
 /// Everything is read again after so long, even if nothing has changed.
 const WHOLE: Duration = Duration::from_secs(300);
 
+/// The most bindings and health checks of an identity.
+const TASKS: usize = 20_000;
 /// The most characters of the reason why a service is not hosted.
 const REASON: usize = 300;
 
@@ -102,12 +104,20 @@ impl Follower {
         self.read = Some((Instant::now(), change));
         let mut wanted = BTreeMap::new();
         let mut problems = BTreeMap::new();
+        let mut tasks = 0;
         for (service, configs) in self.configs(&services, &mut problems) {
             let terminators: Vec<_> = configs
                 .into_iter()
                 .map(|config| Terminator::new(&service, config, &identity))
                 .collect();
-            wanted.insert(service.id.clone(), terminators);
+            let more: usize = terminators.iter().map(Terminator::tasks).sum();
+            if tasks + more > TASKS {
+                let reason = format!("over {TASKS} bindings and checks are needed in all");
+                problems.insert(service.name, reason);
+                continue;
+            }
+            tasks += more;
+            wanted.insert(service.id, terminators);
         }
         self.running.retain(|id, running| {
             let is_wanted = wanted.contains_key(id);
@@ -116,6 +126,7 @@ impl Follower {
                     service = one.service(),
                     "the service is not hosted any more"
                 );
+                self.session.forget_service(id);
             }
             is_wanted
         });

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use model::entity::Precedence;
 use parking_lot::Mutex;
 use tokio::{
     sync::{Semaphore, watch},
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     Binding, Right, RouterError, Service, Session, SessionError,
-    binding::{Precedence, Standing},
+    binding::Standing,
     jittered,
     session::Offer,
     status::{ServiceRole, ServiceStatus},
@@ -36,7 +37,7 @@ const ALL_TAKEN: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 pub(super) struct Terminator {
     service: Service,
-    config: HostConfig,
+    config: Arc<HostConfig>,
     instance: Option<String>,
     cost: u16,
     precedence: Precedence,
@@ -93,8 +94,13 @@ impl Terminator {
             precedence: precedence
                 .or(config.precedence)
                 .unwrap_or(identity.precedence),
-            config,
+            config: Arc::new(config),
         }
+    }
+
+    /// Bindings and checks that it needs.
+    pub(super) fn tasks(&self) -> usize {
+        self.config.routers + self.config.checks.len()
     }
 
     pub(super) fn service(&self) -> &str {
@@ -115,12 +121,10 @@ impl Terminator {
         shared.session.describe(Box::new(describe));
         let config = &shared.terminator.config;
         let mut tasks = JoinSet::new();
-        for (place, _) in config.checks.iter().enumerate() {
+        for check in config.checks.clone() {
             let shared = Arc::clone(&shared);
             tasks.spawn(async move {
-                if let Some(check) = shared.terminator.config.checks.get(place) {
-                    check.run(shared.terminator.service(), &shared.health).await;
-                }
+                check.run(shared.terminator.service(), &shared.health).await;
             });
         }
         for place in 0..config.routers {
@@ -266,7 +270,7 @@ impl Shared {
                 continue;
             };
             let service = self.terminator.service().to_owned();
-            let config = self.terminator.config.clone();
+            let config = Arc::clone(&self.terminator.config);
             tokio::spawn(async move {
                 let dialed_by = cut(dialer.name().unwrap_or_default(), SHOWN);
                 match lead(dialer, &config).await {

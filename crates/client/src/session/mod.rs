@@ -303,6 +303,12 @@ impl Session {
         }
     }
 
+    /// Forgets a service that is not used any more, by its id.
+    pub(crate) fn forget_service(&self, id: &str) {
+        self.0.service_sessions.forget(id);
+        self.0.posture.lock().queries.remove(id);
+    }
+
     /// Takes another session for a service the next time, and reports posture before.
     pub(crate) fn forget_session(&self, service: &Service, right: Right) {
         self.0.service_sessions.outdate(right, &service.id);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::entity::Precedence;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::{binding::Precedence, controller::or_default, posture::PosturePolicy};
+use crate::{controller::or_default, posture::PosturePolicy};
 
 /// A service, as its identity sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

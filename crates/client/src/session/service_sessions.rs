@@ -117,6 +117,11 @@ impl ServiceSessions {
         Ok(session)
     }
 
+    /// Forgets the sessions for a service.
+    pub(super) fn forget(&self, service: &str) {
+        self.0.lock().retain(|(_, id), _| id != service);
+    }
+
     /// Asks for the session anew the next time.
     pub(super) fn outdate(&self, right: Right, service: &str) {
         if let Some((session, _)) = &*self.place(right, service).known.lock() {
@@ -159,6 +164,9 @@ mod tests {
         sessions.outdate(Right::Dial, "service");
         assert_eq!(token(&sessions, "login", session("2", "c")).await, "c");
         assert_eq!(token(&sessions, "other", session("2", "d")).await, "d");
+        // One that was forgotten has no token to keep.
+        sessions.forget("service");
+        assert_eq!(token(&sessions, "other", session("2", "e")).await, "e");
     }
 
     #[tokio::test]
